@@ -34,6 +34,8 @@ pub struct NodeAgent {
     pub node: String,
     /// What is the same for all its VMs.
     pub terms: Terms,
+    /// The kubelet's folder of pods, where VMs of QEMU in pods are scaled.
+    pub pods_dir: Option<PathBuf>,
     /// What the agent is told.
     pub agent: Config,
     /// Whom it asks for permits.
@@ -85,6 +87,7 @@ pub async fn run(node: NodeAgent) -> Result<(), Failure> {
         client: node.client,
         node: node.node,
         terms: node.terms,
+        pods_dir: node.pods_dir,
         agent: agent.clone(),
         watches,
         readiness: readiness.clone(),

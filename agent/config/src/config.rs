@@ -50,6 +50,8 @@ pub struct Kubernetes {
     pub node: String,
     /// How the API server is reached; `None`: by the service account of the pod.
     pub kubeconfig: Option<PathBuf>,
+    /// The kubelet's folder of pods; `None`: no VM of QEMU in a pod is scaled.
+    pub pods_dir: Option<PathBuf>,
 }
 
 /// How a plugin over TLS is known, and the agent to it.
@@ -280,6 +282,7 @@ impl CommandLine {
             file.add([Problem::without_value("billing", limit)]);
         }
         let (node, kubeconfig) = (file.find("kubernetes.node"), file.find("kubernetes.kubeconfig"));
+        let pods_dir = file.find("kubernetes.pods_dir");
         let Some(node) = self.node_name.clone().or(node) else {
             if file.peek("kubernetes.node").is_none() {
                 let limit = "is needed, or --node-name: the node whose VMs are scaled";
@@ -287,7 +290,7 @@ impl CommandLine {
             }
             return None;
         };
-        Some(Kubernetes { node, kubeconfig })
+        Some(Kubernetes { node, kubeconfig, pods_dir })
     }
 
     /// The name of this node, if anything is to be billed: then it is needed.

@@ -142,6 +142,12 @@ const OWN: &[Field] = &[
     .otherwise("--node-name; with [kubernetes] one of both is required"),
     key("kubernetes.kubeconfig", Kind::PATH, "How the API server is reached, and as whom.")
         .otherwise("by the service account of the pod"),
+    key(
+        "kubernetes.pods_dir",
+        Kind::PATH,
+        "The kubelet's folder of pods, usually /var/lib/kubelet/pods, as the agent sees it; VMs of QEMU in pods have their monitors below it.",
+    )
+    .otherwise("no such VM is scaled"),
 ];
 
 const THEIRS: &[Field] = &[

@@ -6,14 +6,14 @@
 //! of which no valid bounds were read is not scaled.
 
 use crate::roster::{Guest, Vm};
+use crate::said::{Object, Said};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::Arc;
-use windlass_protocol::annotations::{Annotations, Defaults};
 use windlass_protocol::config::Problem;
 use windlass_protocol::pod::Pod;
 use windlass_protocol::vm_object::Machine;
-use windlass_protocol::{Bounds, ScaleDownSaid, Usual, VmName};
+use windlass_protocol::{Bounds, Usual, VmName};
 
 /// Where our informants listen.
 pub const INFORMANT_PORT: u16 = 10301;
@@ -62,8 +62,7 @@ pub enum Step {
 struct Member {
     uid: String,
     object: VmName,
-    /// The UID of the object that was heard, and what it said.
-    said: (String, Annotations),
+    said: Said,
     problems: Vec<Problem>,
     /// As it is declared.
     vm: Option<Vm>,
@@ -109,7 +108,7 @@ impl Declared {
                 let member = Member {
                     uid: pod.uid.clone(),
                     object: object.clone(),
-                    said: Default::default(),
+                    said: Said::default(),
                     problems: Vec::new(),
                     vm: None,
                 };
@@ -180,45 +179,24 @@ impl Member {
         machine: &Machine,
         terms: Terms,
     ) -> (Option<Vm>, Vec<Problem>) {
-        // Another object of the same name has said nothing yet.
-        if self.said.0 != machine.uid {
-            self.said = (machine.uid.clone(), Annotations::default());
-        }
-        let said = &mut self.said.1;
-        let mut problems = machine.problems.clone();
-        problems.extend(said.update(&machine.annotations, machine.slot));
-        // Its spec may allow far more than bounds that were never understood.
-        if let Some(name) = said.unread_bounds(&machine.annotations) {
-            let limit = "was not valid since this agent started: the vm keeps its size";
-            problems.push(Problem::without_value(name, limit));
-            return (None, problems);
-        }
-        // Without these nothing can be said of a VM.
-        let Some(address) = machine.address.filter(|_| machine.problems.is_empty()) else {
-            return (None, problems);
-        };
-        let defaults = Defaults {
+        let object = Object {
+            uid: &machine.uid,
+            annotations: &machine.annotations,
             bounds: Some(Bounds { min: machine.sizes.min, max: machine.sizes.max }),
-            policy: None,
-            load_window: None,
-            priority: None,
-            mode: None,
-            memory_slot: machine.slot,
-            scale_down: ScaleDownSaid::default(),
+            slot: machine.slot,
             cpu_limit: None,
-            usual: terms.usual,
         };
-        match said.info(pod.clone(), &defaults) {
-            Ok(info) => {
-                let informant = (address, INFORMANT_PORT).into();
-                let guest = Guest { informant, advertise: terms.advertise, metrics: None };
-                (Some(Vm { info: info.into(), guest }), problems)
-            }
-            Err(more) => {
-                problems.extend(more);
-                (None, problems)
-            }
-        }
+        let (info, more) = self.said.read(pod, object, terms.usual);
+        let mut problems = machine.problems.clone();
+        problems.extend(more);
+        // Without what its spec says and its address nothing can be said of a VM.
+        let address = machine.address.filter(|_| machine.problems.is_empty());
+        let vm = info.zip(address).map(|(info, address)| {
+            let informant = (address, INFORMANT_PORT).into();
+            let guest = Guest { informant, advertise: terms.advertise, metrics: None };
+            Vm { info: info.into(), guest }
+        });
+        (vm, problems)
     }
 }
 

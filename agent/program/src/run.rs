@@ -73,8 +73,9 @@ async fn run(args: Args, settings: AgentSettings, log_level: LogLevel) -> Result
         let node = NodeAgent {
             client: client.map_err(|error| Failure::Invalid(error.to_string()))?,
             node: kubernetes.node,
+            pods_dir: kubernetes.pods_dir,
             terms: Terms { usual: config.usual, advertise: args.command_line.pod_ip },
-            // A VM of NeonVM has what its spec asks for, whatever its guest says.
+            // A VM of NeonVM has what its spec asks for, whatever its guest says; a VM that is a pod says it itself.
             agent: Config { cpu_limit: None, ..agent },
             permits,
             admin: config.basics.admin,

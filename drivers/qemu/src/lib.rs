@@ -10,6 +10,7 @@
 
 pub mod check;
 mod cpu;
+mod in_pod;
 mod limit;
 mod link;
 mod memory;
@@ -17,6 +18,8 @@ mod peer;
 mod reader;
 mod run;
 mod wire;
+
+pub use in_pod::QemuInPod;
 
 use cpu::{SLOTS, Vcpus};
 use limit::HostLimit;

@@ -99,8 +99,17 @@ impl Link {
         path: &Path,
         limits: Limits,
     ) -> Result<(Self, mpsc::Receiver<Notice>), DriverError> {
+        Self::open_by(path, path, limits).await
+    }
+
+    /// The same, of the monitor at `path`, whose socket is reached at another one.
+    pub(crate) async fn open_by(
+        socket: &Path,
+        path: &Path,
+        limits: Limits,
+    ) -> Result<(Self, mpsc::Receiver<Notice>), DriverError> {
         let silent = |_| silence(path, &Peer::last_of(path));
-        let stream = timeout(limits.greeting, UnixStream::connect(path))
+        let stream = timeout(limits.greeting, UnixStream::connect(socket))
             .await
             .map_err(silent)?
             .map_err(|error| connect_error(path, &error))?;
@@ -326,7 +335,7 @@ impl CallError {
     }
 }
 
-fn connect_error(path: &Path, error: &std::io::Error) -> DriverError {
+pub(crate) fn connect_error(path: &Path, error: &std::io::Error) -> DriverError {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the list of kinds of io errors is open")]
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 use windlass_protocol::VmName;
 use windlass_protocol::config::Problem;
 use windlass_protocol::node::Node;
-use windlass_protocol::pod::Pod;
+use windlass_protocol::pod::{NodePod, Pod};
 use windlass_protocol::vm_object::{Machine, VmObject};
 
 /// An object that was read, though it may hold what is invalid.
@@ -26,6 +26,13 @@ pub struct PodObject {
     meta: ObjectMeta,
     /// The pod.
     pub pod: Pod,
+}
+
+/// A pod of an agent's node, read from what the API server sends.
+#[derive(Clone, Debug)]
+pub struct NodePodObject {
+    meta: ObjectMeta,
+    pod: NodePod,
 }
 
 /// A node, read from what the API server sends.
@@ -85,6 +92,29 @@ impl Read for PodObject {
 
     fn kept(self) -> Pod {
         self.pod
+    }
+}
+
+impl Read for NodePodObject {
+    type Kept = NodePod;
+
+    fn problem(&self) -> Option<&Problem> {
+        let pod = &self.pod.pod;
+        let vm = || pod.vm.as_ref().and_then(|vm| vm.problems.first());
+        pod.problems.first().or_else(vm)
+    }
+
+    fn kept(self) -> NodePod {
+        self.pod
+    }
+}
+
+impl<'de> Deserialize<'de> for NodePodObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let pod = NodePod::deserialize(deserializer)?;
+        let whole = &pod.pod;
+        let meta = meta(Some(&whole.name.namespace), &whole.name.name, &whole.uid, &whole.revision);
+        Ok(Self { meta, pod })
     }
 }
 
@@ -183,6 +213,7 @@ macro_rules! object {
 }
 
 object!(PodObject, k8s_openapi::NamespaceResourceScope, "", "Pod", "pods");
+object!(NodePodObject, k8s_openapi::NamespaceResourceScope, "", "Pod", "pods");
 object!(NodeObject, k8s_openapi::ClusterResourceScope, "", "Node", "nodes");
 object!(
     MachineObject,

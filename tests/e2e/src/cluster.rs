@@ -3,6 +3,7 @@
 //! NeonVM's controller is played by the harness, over guests of the lab; everything else is what ships, with the identities and rights
 //! that ship, over TLS.
 
+mod containers;
 mod in_lab;
 mod parts;
 
@@ -10,7 +11,9 @@ use crate::programs::Programs;
 use crate::served::{Served, last_words};
 use crate::stage::turn;
 use anyhow::{Context, Result, anyhow, ensure};
+use containers::Containers;
 use in_lab::{Guests, InLab};
+use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -36,6 +39,12 @@ const SCHEDULER: &str = "windlass-scheduler";
 const HOME: &str = "windlass";
 /// The account of agents.
 const AGENT: &str = "windlass-agent";
+/// The kubelets' folder of pods, in that of the test.
+const PODS: &str = "pods";
+/// The label of nodes whose VMs' own pods are resized.
+const RESIZED: &str = "windlass.dev/resized";
+/// What QEMU needs for itself in a test's pod.
+const OVERHEAD: (i64, i64) = (100, 128);
 
 /// A cluster. Its parts end with it.
 pub struct Cluster {
@@ -45,7 +54,7 @@ pub struct Cluster {
     plugin: Served,
     agents: BTreeMap<String, Served>,
     folder: Folder,
-    _parts: (Scheduler, Controller, Vec<Kubelet>),
+    _parts: (Scheduler, Controller, Containers, Vec<Kubelet>),
     _turn: File,
 }
 
@@ -72,7 +81,7 @@ pub struct Look {
 // === impl Cluster ===
 
 impl Cluster {
-    /// Starts all of it, with these nodes of 4 vCPUs.
+    /// Starts all of it, with these nodes of 6 vCPUs.
     ///
     /// # Errors
     /// Whatever did not come about.
@@ -82,7 +91,7 @@ impl Cluster {
         // What borrows it lives as long as the cluster, which ends its programs.
         let plane: &'static ControlPlane = Box::leak(Box::new(ControlPlane::start().await));
         let manifests = Path::new("../../deploy/kustomize");
-        for part in ["plugin", "plugin-neonvm", "agent"] {
+        for part in ["plugin", "plugin-neonvm", "plugin-resize", "agent"] {
             plane.apply(&manifests.join(part)).await;
         }
         neonvm::kinds(plane).await;
@@ -96,16 +105,19 @@ impl Cluster {
         fs::write(folder.path().join("ca.crt"), parts::ca(plane).await?)?;
         let (mut kubelets, mut agents) = (Vec::new(), BTreeMap::new());
         for node in nodes {
-            let whole = space.node(node, "4", "8Gi").await;
+            let whole = space.node(node, "6", "8Gi").await;
             kubelets.push(Kubelet::start(space.client(), &whole).await);
             home.pod_of(AGENT, &format!("agent-{whole}"), &whole).await;
             let served = parts::agent(plane, &home, &folder, &plugin, &whole).await?;
             agents.insert((*node).to_owned(), served);
         }
         let guests = Guests::default();
+        let (client, name) = (space.client(), space.name());
+        let in_lab = (programs.lab.clone(), guests.clone());
+        let containers = Containers::start(client, name, in_lab, folder.path().join(PODS));
         let in_lab = InLab { lab: programs.lab, guests: guests.clone() };
-        let controller = Controller::start(space.client(), space.name(), in_lab);
-        let parts = (scheduler, controller, kubelets);
+        let controller = Controller::start(client, name, in_lab);
+        let parts = (scheduler, controller, containers, kubelets);
         Ok(Self { plane, space, guests, plugin, agents, folder, _parts: parts, _turn: turn })
     }
 
@@ -149,6 +161,99 @@ impl Cluster {
         .await
     }
 
+    /// Makes a node of the test one whose VMs' own pods are resized.
+    ///
+    /// # Errors
+    /// The API server refuses it.
+    pub async fn resizes_on(&self, node: &str) -> Result<()> {
+        let nodes: Api<Node> = Api::all(self.space.client().clone());
+        let labels = Patch::Merge(json!({"metadata": {"labels": {RESIZED: "true"}}}));
+        let whole = format!("{}-{node}", self.space.name());
+        nodes.patch(&whole, &PatchParams::default(), &labels).await?;
+        Ok(())
+    }
+
+    /// Makes a pod that is a VM, as [`Cluster::vm`] makes an object, and returns once its guest runs. Its container has what the VM
+    /// has and what QEMU needs for itself.
+    ///
+    /// # Errors
+    /// Its guest is not there in time.
+    pub async fn pod_vm(&self, name: &str) -> Result<()> {
+        let bounds = r#"{"min":{"cpu":1,"mem":"256Mi"},"max":{"cpu":4,"mem":"1280Mi"}}"#;
+        let (cpu, mib) = OVERHEAD;
+        let overhead = format!(r#"{{"cpu":"{cpu}m","memory":"{mib}Mi"}}"#);
+        let size = json!({"cpu": format!("{}m", 1000 + cpu), "memory": format!("{}Mi", 256 + mib)});
+        let pod = json!({
+            "metadata": {
+                "name": name,
+                "labels": {"windlass.dev/enabled": "true"},
+                "annotations": {
+                    "windlass.dev/bounds": bounds,
+                    "windlass.dev/overhead": overhead,
+                    "windlass.dev/config": r#"{"scaleDown":{"cpu":"2s","memory":"2s"}}"#,
+                },
+            },
+            "spec": {
+                "schedulerName": SCHEDULER,
+                "nodeSelector": {"windlass.dev/space": self.space.name()},
+                "terminationGracePeriodSeconds": 0,
+                "containers": [{
+                    "name": "vm", "image": "none",
+                    "resources": {"requests": size, "limits": size},
+                    "volumeMounts": [{"name": "windlass", "mountPath": "/run/windlass"}],
+                }],
+                "volumes": [{"name": "windlass", "emptyDir": {}}],
+            },
+        });
+        let pod = serde_json::from_value(pod)?;
+        self.space.pods().create(&PostParams::default(), &pod).await?;
+        self.until_pod(name, "a guest that runs", |_, inside| inside.is_some()).await
+    }
+
+    /// Deletes a pod that is a VM, and returns once its guest is gone.
+    ///
+    /// # Errors
+    /// The API server refuses it, or the guest does not go in time.
+    pub async fn delete_pod(&self, name: &str) -> Result<()> {
+        self.space.pods().delete(name, &DeleteParams::default()).await?;
+        self.until_ended(name).await
+    }
+
+    /// Looks at a pod that is a VM until the VM's part of what its kubelet has allocated (thousandths of a vCPU, and MiB) and its guest
+    /// are as wanted.
+    ///
+    /// # Errors
+    /// What was seen last, and the last words of all.
+    pub async fn until_pod(
+        &self,
+        name: &str,
+        what: &str,
+        wanted: impl Fn((i64, i64), Option<&Inside>) -> bool,
+    ) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            let pod = self.space.pods().get(name).await?;
+            let containers = pod.status.and_then(|status| status.container_statuses);
+            let allocated = containers.and_then(|all| all.into_iter().next()?.allocated_resources);
+            let Amounts { cpu, memory } = Amounts::of(&allocated.unwrap_or_default());
+            let (own_cpu, own_mib) = OVERHEAD;
+            let allocated = (cpu - own_cpu, memory / MIB - own_mib);
+            let inside = match self.guests.get(name) {
+                Some(guest) => guest.inside().await.ok(),
+                None => None,
+            };
+            if wanted(allocated, inside.as_ref()) {
+                eprintln!("    {:5.1} s  {name}: {what}", start.elapsed().as_secs_f64());
+                return Ok(());
+            }
+            if start.elapsed() > LIMIT {
+                let seen = format!("{allocated:?}, {inside:?}\n{}", self.last_words());
+                return Err(anyhow!("no {what} of {name}; last seen: {seen}"));
+            }
+            tokio::time::sleep(EVERY).await;
+        }
+    }
+
     /// Moves a VM to another node, and returns once it runs there.
     ///
     /// # Errors
@@ -187,6 +292,10 @@ impl Cluster {
     /// The API server refuses it, or the guest does not go in time.
     pub async fn delete(&self, name: &str) -> Result<()> {
         self.machines().delete(name, &DeleteParams::default()).await?;
+        self.until_ended(name).await
+    }
+
+    async fn until_ended(&self, name: &str) -> Result<()> {
         let start = Instant::now();
         while self.guests.get(name).is_some() {
             ensure!(start.elapsed() < LIMIT, "the guest of {name} goes on");
@@ -221,15 +330,19 @@ impl Cluster {
                 return Ok(look);
             }
             if start.elapsed() > LIMIT {
-                let log = |name: &str| last_words(&self.folder.path().join(format!("{name}.log")));
-                let agents: Vec<String> =
-                    self.agents.keys().map(|node| log(&format!("agent-{node}"))).collect();
-                let (plugin, agents) = (log("plugin"), agents.join("\n"));
-                let seen = format!("{look:#?}\nplugin: {plugin}\nagents: {agents}");
+                let seen = format!("{look:#?}\n{}", self.last_words());
                 return Err(anyhow!("no {what} of {name}; last seen: {seen}"));
             }
             tokio::time::sleep(EVERY).await;
         }
+    }
+
+    /// Of the plugin and the agents.
+    fn last_words(&self) -> String {
+        let log = |name: &str| last_words(&self.folder.path().join(format!("{name}.log")));
+        let agents: Vec<String> =
+            self.agents.keys().map(|node| log(&format!("agent-{node}"))).collect();
+        format!("plugin: {}\nagents: {}", log("plugin"), agents.join("\n"))
     }
 
     /// One look at a VM.

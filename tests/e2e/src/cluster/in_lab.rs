@@ -26,7 +26,7 @@ impl Guests {
         self.0.lock().expect("no test panics with it").get(name).cloned()
     }
 
-    fn put(&self, name: &str, guest: Option<Guest>) {
+    pub(super) fn put(&self, name: &str, guest: Option<Guest>) {
         let mut guests = self.0.lock().expect("no test panics with it");
         match guest {
             Some(guest) => drop(guests.insert(name.to_owned(), Arc::new(guest))),

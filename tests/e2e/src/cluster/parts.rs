@@ -1,6 +1,6 @@
 //! The programs of a cluster, as they ship but for addresses.
 
-use super::{AGENT, EVERY, HOME, LIMIT};
+use super::{AGENT, EVERY, HOME, LIMIT, PODS, RESIZED};
 use crate::host::free_ports;
 use crate::programs::beside;
 use crate::served::Served;
@@ -17,7 +17,8 @@ pub(super) async fn plugin(plane: &ControlPlane, folder: &Folder) -> Result<Serv
         "dump_state = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
          [kubernetes]\nkubeconfig = {kubeconfig:?}\nneonvm = true\n\
          lease = {{ enabled = false }}\npermits = \"127.0.0.1:0\"\n\
-         plain_extender = true\nextender = \"127.0.0.1:0\"\n",
+         plain_extender = true\nextender = \"127.0.0.1:0\"\n\
+         [[kubernetes.pool]]\nname = \"resized\"\nlabels = {{ \"{RESIZED}\" = \"true\" }}\nmode = \"resize\"\n",
     );
     start("windlass-plugin", folder, "plugin", text).await
 }
@@ -38,11 +39,12 @@ pub(super) async fn agent(
     fs::write(&token, to_plugin)?;
     let permits = plugin.permits.context("the plugin says where it serves permits")?;
     let (ca, ports) = (folder.path().join("ca.crt"), free_ports()?);
+    let pods = folder.path().join(PODS);
     let text = format!(
         "plugin = \"https://{permits}\"\nplugin_ca = {ca:?}\nplugin_token = {token:?}\n\
          admin = \"127.0.0.1:0\"\ndump_state = \"127.0.0.1:0\"\n\
          callback_ports = \"{}-{}\"\n\
-         [kubernetes]\nnode = \"{node}\"\nkubeconfig = {kubeconfig:?}\n",
+         [kubernetes]\nnode = \"{node}\"\nkubeconfig = {kubeconfig:?}\npods_dir = {pods:?}\n",
         ports.start(),
         ports.end(),
     );

@@ -71,7 +71,16 @@ const MAY_LINK: [(&str, &[&str]); 41] = [
     ("plugin", &["protocol", "scaling", "plugin-core", "kit"]),
     (
         "agent-cluster",
-        &["protocol", "kit", "kit-kubernetes", "agent-core", "agent", "drivers", "drivers-neonvm"],
+        &[
+            "protocol",
+            "kit",
+            "kit-kubernetes",
+            "agent-core",
+            "agent",
+            "drivers",
+            "drivers-neonvm",
+            "drivers-qemu",
+        ],
     ),
     ("agent-config", &["protocol", "kit", "agent", "agent-host", "agent-billing"]),
     (

@@ -1,0 +1,43 @@
+//! From a pod at a real API server to a real guest that follows its load: QEMU in a pod, whose kubelet decides what the pod may have.
+
+use anyhow::Result;
+use windlass_e2e::Cluster;
+use windlass_lab::Inside;
+
+/// Its pod is resized first and its guest grows after; on the way down it is the other way round.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vm_that_is_a_pod_follows_its_load() -> Result<()> {
+    let mut cluster = Cluster::start(&["one"]).await?;
+    cluster.resizes_on("one").await?;
+    cluster.pod_vm("a").await?;
+    let guest = cluster.guest("a")?;
+    guest.cpu(4).await?;
+    let grown = |(cpu, mib): (i64, i64), inside: Option<&Inside>| {
+        cpu == 4000 && mib > 1024 && has(inside, 4)
+    };
+    cluster.until_pod("a", "four vCPUs, and memory", grown).await?;
+    guest.cpu(0).await?;
+    let shrunk =
+        |allocated: (i64, i64), inside: Option<&Inside>| allocated == (1000, 256) && has(inside, 1);
+    cluster.until_pod("a", "one vCPU, and its memory given back", shrunk).await?;
+
+    // What a crash leaves behind is found again.
+    cluster.restart_agent("one").await?;
+    guest.cpu(2).await?;
+    let two = |(cpu, _): (i64, i64), inside: Option<&Inside>| cpu == 2000 && has(inside, 2);
+    cluster.until_pod("a", "two vCPUs with the agent that came after", two).await?;
+
+    // It goes while it grows; one of the same name is another VM.
+    guest.cpu(4).await?;
+    drop(guest);
+    cluster.delete_pod("a").await?;
+    cluster.pod_vm("a").await?;
+    cluster.guest("a")?.cpu(2).await?;
+    cluster.until_pod("a", "two vCPUs of the VM that came after", two).await?;
+    cluster.close().await
+}
+
+/// As the guest's kernel has it.
+fn has(inside: Option<&Inside>, vcpus: u32) -> bool {
+    inside.is_some_and(|inside| inside.cpus_online == Some(vcpus))
+}
