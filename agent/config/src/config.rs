@@ -84,6 +84,9 @@ pub struct CommandLine {
     /// In place of `socket`.
     #[arg(long, value_name = "PATH", env = "WINDLASS_SOCKET", help = help("socket"))]
     pub socket: Option<PathBuf>,
+    /// In place of `kubernetes.pods_dir`.
+    #[arg(long, value_name = "DIR", env = "WINDLASS_PODS_DIR", help = help("kubernetes.pods_dir"))]
+    pub pods_dir: Option<PathBuf>,
     /// In place of `admin`.
     #[arg(long, value_name = "ADDR", env = "WINDLASS_ADMIN", help = help("admin"))]
     pub admin: Option<SocketAddr>,
@@ -283,6 +286,7 @@ impl CommandLine {
         }
         let (node, kubeconfig) = (file.find("kubernetes.node"), file.find("kubernetes.kubeconfig"));
         let pods_dir = file.find("kubernetes.pods_dir");
+        let pods_dir = self.pods_dir.clone().or(pods_dir);
         let Some(node) = self.node_name.clone().or(node) else {
             if file.peek("kubernetes.node").is_none() {
                 let limit = "is needed, or --node-name: the node whose VMs are scaled";

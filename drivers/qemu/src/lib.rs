@@ -19,8 +19,6 @@ mod reader;
 mod run;
 mod wire;
 
-pub use in_pod::QemuInPod;
-
 use cpu::{SLOTS, Vcpus};
 use limit::HostLimit;
 use link::{CallError, Limits, Link};
@@ -30,6 +28,7 @@ use run::STATE;
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt::Debug;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -64,6 +63,13 @@ pub struct Qemu {
     /// The folder that keeps the limits that were found, and are put back when a VM is let go; `None`
     /// where nothing is kept.
     pub limits: Option<PathBuf>,
+}
+
+/// A VM of QEMU in a pod, and how to reach it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QemuInPod {
+    /// The socket of a monitor that has no other client, in the folder of the pod's volume.
+    pub qmp: PathBuf,
 }
 
 /// A connection to a VM of QEMU.
@@ -128,6 +134,27 @@ impl Attach for Qemu {
 
     async fn attach(&self) -> Result<(QemuDriver, mpsc::Receiver<Notice>), DriverError> {
         self.attach_within(Limits::default()).await
+    }
+}
+
+// === impl QemuInPod ===
+
+impl Attach for QemuInPod {
+    type Driver = QemuDriver;
+
+    fn place(&self) -> String {
+        self.qmp.display().to_string()
+    }
+
+    async fn attach(&self) -> Result<(QemuDriver, mpsc::Receiver<Notice>), DriverError> {
+        let path = &self.qmp;
+        let opened = in_pod::socket(path).map_err(|error| link::connect_error(path, &error))?;
+        let socket = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+        let (link, notices) = Link::open_by(&socket, path, Limits::default()).await?;
+        let cpu_limit = Some(CpuLimit::None);
+        let qemu = Qemu { qmp: path.clone(), vcpu_removal: false, cpu_limit, limits: None };
+        let driver = QemuDriver::over(link, &qemu).await;
+        Ok((driver.map_err(|error| error.of("attach"))?, notices))
     }
 }
 

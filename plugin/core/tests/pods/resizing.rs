@@ -169,20 +169,6 @@ fn a_proposal_ends_with_its_agents_silence_and_what_it_got_is_given_back() {
     assert_eq!(due(&pods, later, "a").unwrap().to, cu(1));
 }
 
-/// A pod that goes is not resized, and keeps no room for that.
-#[test]
-fn a_later_word_revives_no_proposal_that_ended_with_silence() {
-    let mut pods = resized(6);
-    see(&mut pods, "a", settled(1));
-    assert!(waits(&pods, NOW, "a", 1, 4));
-    let mut going = pod("a", settled(1));
-    going.is_terminating = true;
-    pods.pod_seen(at("it goes", going));
-    let later = NOW.after(Duration::from_secs(10));
-    assert_eq!(told(&pods, later, "a", 1, 4), cu(1));
-    assert_eq!(booked(&pods, "n", "a"), Some(cu(1)));
-}
-
 /// A request of before the last resize says what the VM had then.
 #[test]
 fn no_last_permit_is_believed_beyond_what_is_allocated() {

@@ -128,6 +128,20 @@ fn a_vm_whose_pod_cannot_be_resized_keeps_what_its_agent_says_that_it_has() {
     assert_eq!(told(&pods, NOW, "a", 3, 4), cu(3), "it grows no more");
 }
 
+/// A pod that goes is not resized, and keeps no room for that.
+#[test]
+fn a_later_word_revives_no_proposal_that_ended_with_silence() {
+    let mut pods = resized(6);
+    pods.pod_seen(pod("a", settled(1)));
+    assert!(waits(&pods, NOW, "a", 1, 4));
+    let mut going = pod("a", settled(1));
+    going.is_terminating = true;
+    pods.pod_seen(at("it goes", going));
+    let later = NOW.after(Duration::from_secs(10));
+    assert_eq!(told(&pods, later, "a", 1, 4), cu(1));
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(1)));
+}
+
 /// A later plugin would count it with what its pod requests, and give the rest to others.
 #[test]
 fn a_ceiling_that_somebody_removed_is_recorded_again_where_no_pod_covers_what_its_vm_has() {

@@ -47,6 +47,31 @@ async fn manifests_that_are_applied_twice_change_nothing() {
     }
 }
 
+/// Agents that reach QEMU in pods have no more rights at the API server than others.
+#[tokio::test]
+async fn agents_of_qemu_in_pods_differ_in_their_pods_alone() {
+    let plane = &installed().await.plane;
+    let folder = "../../deploy/kustomize/agent-qemu";
+    let args = ["apply", "--dry-run=server", "--output", "name", "-k"];
+    let objects = async |folder: &str| {
+        let said = plane.kubectl(&[&args[..], &[folder]].concat()).await;
+        said.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(objects(folder).await, objects(MANIFESTS[1]).await);
+    let args = ["apply", "--dry-run=server", "--output", "json", "-k", folder];
+    let all: Value = serde_json::from_str(&plane.kubectl(&args).await).unwrap();
+    let all = all["items"].as_array().unwrap();
+    let daemon_set = all.iter().find(|object| object["kind"] == "DaemonSet").unwrap();
+    let pod = &daemon_set["spec"]["template"]["spec"];
+    let mounts = pod["containers"][0]["volumeMounts"].as_array().unwrap();
+    let pods = mounts.iter().find(|mount| mount["name"] == "pods").unwrap();
+    assert_eq!((&pods["mountPath"], &pods["readOnly"]), (&json!("/pods"), &json!(true)));
+    let allowed = &pod["containers"][0]["securityContext"]["capabilities"];
+    assert_eq!(allowed, &json!({"drop": ["ALL"], "add": ["DAC_OVERRIDE"]}));
+    let env = pod["containers"][0]["env"].as_array().unwrap();
+    assert!(env.contains(&json!({"name": "WINDLASS_PODS_DIR", "value": "/pods"})), "{env:?}");
+}
+
 /// No network is there that enforces them: the policies are read back from the API server, and judged.
 #[tokio::test]
 async fn the_network_lets_each_peer_reach_its_port_and_no_other() {
