@@ -6,7 +6,8 @@
 //! in use, the one that idles longest between requests makes room for the next. A request's body
 //! is read here, whole, before the router sees it: handlers get bytes and wait for no client.
 //! Each refusal says in words which limit it was. A panic in a handler is one 500. A request over
-//! a unix socket carries its [`Caller`](windlass_protocol::status::Caller) as an extension, and one over TLS its [`Peer`].
+//! a unix socket carries its [`Caller`](windlass_protocol::status::Caller) as an extension, and one over TLS its [`Peer`]; each says
+//! since when its connection is open ([`OpenSince`]).
 
 mod connection;
 mod connections;
@@ -25,7 +26,7 @@ mod tls;
 pub use handshake::TlsListener;
 pub use limits::{Counts, Handshake, Limits, Refusal};
 pub use listen::{Accept, Peer, Who, bind_unix};
-pub use service::{HangUp, Service};
+pub use service::{HangUp, OpenSince, Service};
 #[cfg(feature = "tls")]
 pub use tls::{Reloads, Tls, TlsError, TlsFile, TlsFiles, TlsPem, TlsPlaces};
 

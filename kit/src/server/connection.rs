@@ -4,7 +4,7 @@ use super::connections::{LEAVES_WITHIN, Slot};
 use super::deadline::Deadline;
 use super::limits::{Limits, Refusal};
 use super::listen::Who;
-use super::service::{HangUp, Service};
+use super::service::{HangUp, OpenSince, Service};
 use crate::catch_panic::catch_panic;
 use axum::response::Response;
 use http::Request;
@@ -31,6 +31,7 @@ const MIN_BUFFER: usize = 8192;
 struct Answers<V> {
     service: V,
     who: Who,
+    since: OpenSince,
     slot: Slot,
     deadline: Deadline,
     limits: Arc<Limits>,
@@ -48,7 +49,8 @@ pub(super) async fn run<S, V: Service>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let deadline = Deadline::new();
-    let answers = Answers { service, who, slot, deadline, limits: limits.clone() };
+    let since = OpenSince(std::time::Instant::now());
+    let answers = Answers { service, who, since, slot, deadline, limits: limits.clone() };
     let answers = &Arc::new(answers);
     let service = service_fn(|request: Request<Incoming>| {
         let answers = Arc::clone(answers);
@@ -119,6 +121,7 @@ pub(super) async fn run<S, V: Service>(
 impl<V: Service> Answers<V> {
     async fn to(&self, mut request: Request<Incoming>) -> Response {
         self.who.sign(request.extensions_mut());
+        request.extensions_mut().insert(self.since);
         self.slot.set_busy();
         self.deadline.set(Instant::now() + self.limits.request_time);
         let answer = match self.answer(request).await {

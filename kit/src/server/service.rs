@@ -5,6 +5,7 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use http::Request;
+use std::time::Instant;
 use thiserror::Error;
 use tower::ServiceExt;
 
@@ -13,6 +14,10 @@ pub trait Service: Clone + Send + Sync + 'static {
     /// The answer to one.
     fn answer(&self, request: Request<Bytes>) -> impl Future<Output = Response> + Send;
 }
+
+/// Among the extensions of a request: since when its connection is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct OpenSince(pub Instant);
 
 /// Among the extensions of a response: the connection ends, and the peer gets no answer.
 ///

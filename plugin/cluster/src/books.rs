@@ -16,6 +16,7 @@ use prometheus_client::registry::Registry;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Instant;
 use tokio::sync::watch;
 use windlass_kit::clock::Clock;
 use windlass_kit::stops::{self, Stops};
@@ -67,6 +68,8 @@ struct Inner {
     requests: Requests,
     terms: Terms,
     leadership: Leadership,
+    /// When this process began to lead last, if it did.
+    began: Mutex<Option<Instant>>,
     proposals: Proposals,
     /// The VMs whose pods are to be resized.
     resizes: Proposals,
@@ -107,6 +110,7 @@ impl ClusterBooks {
             requests,
             terms,
             leadership,
+            began: Mutex::default(),
             proposals: Proposals::default(),
             resizes: Proposals::default(),
             waits: Waits::default(),
@@ -136,7 +140,17 @@ impl ClusterBooks {
 
     /// This process begins to lead: what was listed before does not count.
     pub(crate) fn begin_epoch(&self) {
+        *self.began() = Some(Instant::now());
         self.0.rebuild.begin();
+    }
+
+    /// Whether this process began to lead after this moment.
+    pub(crate) fn began_after(&self, moment: Instant) -> bool {
+        self.began().is_some_and(|began| moment < began)
+    }
+
+    fn began(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.began.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells when everything is to be listed anew, and for which epoch.

@@ -115,7 +115,8 @@ impl<N: Node> Pods<N> {
     /// The watch shows a node. `hold` makes what is held of it, with empty books, if it is not known.
     pub fn node_seen(&mut self, node: &node::Node, hold: impl FnOnce() -> N) -> Freed {
         let known = self.nodes.get(node.name.as_str()).and_then(HeldNode::there);
-        if known.is_some_and(|seen| seen.revision == node.revision) {
+        if known.is_some_and(|seen| seen.revision == node.revision || seen.is_late(&node.revision))
+        {
             return Freed::default();
         }
         self.take_node(node, hold)

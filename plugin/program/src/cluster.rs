@@ -25,8 +25,8 @@ use windlass_plugin_cluster::resizes::{self, Resizes};
 use windlass_plugin_cluster::role::OwnPod;
 use windlass_plugin_cluster::watch;
 use windlass_plugin_cluster::{
-    AgentsOnly, Binder, Callers, ClusterBooks, Election, Epoch, Extender, Leadership, Patches,
-    SchedulerOnly, Tokens, ceilings, retries, role, settler, takeover,
+    AgentsOnly, Binder, Callers, ClusterBooks, Election, Epoch, Extender, Fresh, Leadership,
+    Patches, SchedulerOnly, Tokens, ceilings, retries, role, settler, takeover,
 };
 use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_config::kubernetes::{Kubernetes, TlsSource};
@@ -185,7 +185,9 @@ pub(crate) async fn start(
     let tokens = Tokens::new(client, clock);
     let agents = AgentsOnly::new(books.clone(), tokens, &kubernetes.agent, callers.clone());
     let scheduler = SchedulerOnly::new(extender.clone(), &kubernetes.scheduler, callers);
-    let services = Services { agents, anybody: Endpoint(books), scheduler, beside: extender };
+    let agents = Fresh::new(agents, books.clone());
+    let anybody = Fresh::new(Endpoint(books.clone()), books);
+    let services = Services { agents, anybody, scheduler, beside: extender };
     ports.serve(services, &counts, tasks, watchdog);
     tasks.vital("hangups", ignored(hangups, watchdog.watch("hangups"), stop));
     Ok(())

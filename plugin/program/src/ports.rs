@@ -9,7 +9,7 @@ use windlass_kit::tasks::Tasks;
 use windlass_kit::watchdog::Watchdog;
 use windlass_plugin::Endpoint;
 use windlass_plugin_cluster::certificates::Port;
-use windlass_plugin_cluster::{AgentsOnly, ClusterBooks, Extender, SchedulerOnly};
+use windlass_plugin_cluster::{AgentsOnly, ClusterBooks, Extender, Fresh, SchedulerOnly};
 use windlass_plugin_config::kubernetes::{Kubernetes, TlsPaths, TlsSource};
 
 /// The longest body of the scheduler's: a pod of 1.5 MiB, the API server's limit, and the names of 5,000 nodes.
@@ -27,8 +27,8 @@ pub(crate) struct Ports {
 
 /// What answers at each port.
 pub(crate) struct Services {
-    pub(crate) agents: AgentsOnly,
-    pub(crate) anybody: Endpoint<ClusterBooks>,
+    pub(crate) agents: Fresh<AgentsOnly>,
+    pub(crate) anybody: Fresh<Endpoint<ClusterBooks>>,
     pub(crate) scheduler: SchedulerOnly<Extender>,
     /// For a scheduler on the same machine, which the port without TLS is for.
     pub(crate) beside: Extender,

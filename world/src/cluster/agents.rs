@@ -41,14 +41,15 @@ impl ClusterWorld {
         let (number, ask) = agent.ask(self.now);
         let (vm, node) = (agent.pod.clone(), agent.node.clone());
         let gives_up = agent.gives_up_after();
-        let asks = Asks { uid: uid.to_owned(), vm, node, number, ask };
-        self.tell(|| format!("{} asks for {} ({:?})", asks.vm.name, ask.wanted, ask.last_permit));
+        self.tell(|| format!("{} asks for {} ({:?})", vm.name, ask.wanted, ask.last_permit));
         let wait = gives_up + self.chance.below(2_000);
         self.wake_agent(uid, wait);
         // A Service leads to the leader, most of the time.
         let leader = self.serving().next().map(|(nth, _)| nth);
         let other = usize::try_from(self.chance.below(self.plugins.len() as u64)).unwrap_or(0);
         let nth = leader.filter(|_| !self.chance.happens(10)).unwrap_or(other);
+        let begun = self.plugins[nth].plugin.rebuild.begun();
+        let asks = Asks { uid: uid.to_owned(), vm, node, number, ask, begun };
         let copies = 1 + u64::from(self.chance.happens(self.network.agents_twice));
         self.met.note_if("requests of agents that came twice", copies > 1);
         for _ in 0..copies {
@@ -88,7 +89,9 @@ impl ClusterWorld {
         self.judge.fence(now, by, "an answer");
         // An agent that names no last permit may be told less until a ceiling is recorded.
         let is_named = asks.ask.last_permit.is_some_and(|last| last.covers(had));
-        if is_named && !permit.covers(had) && !self.judge.is_outside {
+        // A VM whose pod an API server that went back does not know is about to end.
+        let is_there = self.api.pod(&asks.vm, uid).is_some();
+        if is_named && is_there && !permit.covers(had) && !self.judge.is_outside {
             let seen = format!("{name} has {had}, and is permitted {permit}");
             self.judge.say(now, Law::Covered, seen);
         }

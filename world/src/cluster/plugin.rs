@@ -65,6 +65,8 @@ pub(crate) struct Asks {
     pub(crate) node: String,
     pub(crate) number: u64,
     pub(crate) ask: Ask,
+    /// How often the process had begun to lead when its connection was opened.
+    pub(crate) begun: u64,
 }
 
 /// What a plugin sends.

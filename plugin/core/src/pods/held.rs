@@ -11,9 +11,12 @@ use crate::pods::taken::Taken;
 use crate::pods::why_not::Short;
 use crate::summary::Summary;
 use crate::tally::Sum;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use windlass_protocol::{Resources, VmName, node};
+
+/// As many earlier revisions of a node are remembered.
+const EARLIER: usize = 4;
 
 /// A node and the pods that take room of it.
 #[derive(Clone, Debug)]
@@ -30,6 +33,8 @@ pub(crate) struct SeenNode<N> {
     /// Its object is gone, and pods of it are left: a node of this name that comes finds its books.
     pub(crate) is_gone: bool,
     pub(crate) revision: String,
+    /// Revisions that came before: a word of one of them is late.
+    earlier: VecDeque<String>,
     pub(crate) allocatable: Resources,
     pub(crate) mode: Mode,
     /// In thousandths of what it can allocate.
@@ -81,13 +86,16 @@ impl<N: Node> HeldNode<N> {
         let seen = self.seen.get_or_insert_with(|| SeenNode {
             is_gone: false,
             revision: String::new(),
+            earlier: VecDeque::new(),
             allocatable,
             mode,
             watermark,
             held: hold(),
         });
         let before = (taken, seen.mode, seen.allocatable);
-        (seen.revision, seen.allocatable) = (node.revision.clone(), allocatable);
+        let last = std::mem::replace(&mut seen.revision, node.revision.clone());
+        seen.remember(last);
+        seen.allocatable = allocatable;
         (seen.is_gone, seen.mode, seen.watermark) = (false, mode, watermark);
         seen.change(before, taken, |books| {
             for (name, share) in shares {
@@ -223,6 +231,23 @@ impl<N: Node> HeldNode<N> {
 // === impl SeenNode ===
 
 impl<N: Node> SeenNode<N> {
+    /// Whether a word of this revision says what was so before.
+    pub(crate) fn is_late(&self, revision: &str) -> bool {
+        self.earlier.iter().any(|earlier| earlier == revision)
+    }
+
+    /// Another revision came after this one, unless an API server went back to one that came before.
+    fn remember(&mut self, last: String) {
+        if self.is_late(&self.revision) {
+            self.earlier.clear();
+        } else if !last.is_empty() && last != self.revision {
+            self.earlier.push_back(last);
+        }
+        while self.earlier.len() > EARLIER {
+            self.earlier.pop_front();
+        }
+    }
+
     /// Changes the books in one step with the room that the pods leave. Whether room came free for pods that are to be
     /// placed, since it was so `before`.
     fn change(

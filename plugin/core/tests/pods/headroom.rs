@@ -310,7 +310,10 @@ fn a_node_that_leaves_its_pool_keeps_its_books_and_loses_its_headroom_pod() {
     assert!(pods.headroom_sent(&change), "the room of the node is its own again");
     pods.pod_gone(&pod_name(), "uid of headroom-n");
     assert_eq!(room(&pods, "n"), (8, 5));
-    pods.node_seen(&shared_node(8), Held::empty);
+    pods.node_seen(
+        &windlass_protocol::node::Node { revision: "3".to_owned(), ..shared_node(8) },
+        Held::empty,
+    );
     assert_eq!(room(&pods, "n"), (1, 0), "nobody grows before a headroom pod covers it");
     assert_eq!(created(&pods), cu(3));
 }

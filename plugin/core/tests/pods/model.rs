@@ -169,7 +169,11 @@ impl Model {
             Step::Restart => self.restart(),
             Step::Allocatable(at, units) => {
                 self.sizes[at] = units;
-                self.pods.node_seen(&node(&node_name(at), cu(units)), Held::empty);
+                self.revision += 1;
+                let revision = self.revision.to_string();
+                let node =
+                    windlass_protocol::node::Node { revision, ..node(&node_name(at), cu(units)) };
+                self.pods.node_seen(&node, Held::empty);
             }
         }
         false

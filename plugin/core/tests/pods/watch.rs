@@ -198,6 +198,28 @@ fn a_recorded_ceiling_is_followed_until_the_agent_speaks() {
     assert_eq!(ask(&pods, "a", 1, 2).permit, cu(2));
 }
 
+/// A watch may tell again what it told before.
+#[test]
+fn a_late_word_on_a_node_changes_nothing_unless_a_list_says_so() {
+    let mut pods: Pods<Held> = Pods::default();
+    let word = |units: u64| windlass_protocol::node::Node {
+        revision: format!("{units} units"),
+        ..node("n1", cu(units))
+    };
+    let size = |pods: &Pods<Held>| pods.status_of("n1").unwrap().allocatable;
+    for units in [8, 6, 3] {
+        pods.node_seen(&word(units), Held::empty);
+    }
+    for late in [8, 6] {
+        pods.node_seen(&word(late), Held::empty);
+        assert_eq!(size(&pods), cu(3), "it is {late} no more");
+    }
+    pods.nodes_listed(vec![word(6)], |_| Held::empty());
+    assert_eq!(size(&pods), cu(6), "the API server went back");
+    pods.node_seen(&word(3), Held::empty);
+    assert_eq!(size(&pods), cu(3), "and the node shrank again");
+}
+
 #[test]
 fn pods_wait_for_their_node() {
     let mut pods: Pods<Held> = Pods::default();

@@ -16,6 +16,10 @@ impl Plugin {
         if self.serves(turn.now).is_err() {
             return self.answer(turn, asks, None);
         }
+        if asks.begun != self.rebuild.begun() {
+            turn.met.note("requests over connections of before a plugin led");
+            return self.answer(turn, asks, None);
+        }
         if self.passes_over(turn.now) {
             turn.met.note("requests that waited in a stopped plugin");
             return self.answer(turn, asks, None);
