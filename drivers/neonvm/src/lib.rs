@@ -7,10 +7,10 @@
 //!
 //! A write tests the UID, the generation and the pod: it takes effect on what was looked at, or not at all. So a look that is older
 //! than it seems changes nothing, and a guest does not restart unheard: NeonVM gives a guest that restarts another pod, which is another VM
-//! here. A VM is the pod that runs it; an object that names another pod says that this one is gone.
+//! here. A VM is the pod that runs it; an object that names another pod says that this one is gone. What an object says, what a write
+//! tests and what an answer means is decided in [`windlass_drivers_neonvm_core`].
 
 mod machines;
-mod sizes;
 mod write;
 
 pub use machines::Machines;
@@ -22,9 +22,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 use windlass_drivers::{Attach, Driver, DriverError, Notice};
-use windlass_protocol::vm_object::{Machine, MachinePhase};
-use windlass_protocol::{Capabilities, NoSuccess, Resize, Seen, VmName};
-use write::WRITTEN_WITHIN;
+use windlass_drivers_neonvm_core as core;
+use windlass_drivers_neonvm_core::{Unwritten, WRITTEN_WITHIN, Writes};
+use windlass_kit_kubernetes::Failure;
+use windlass_protocol::vm_object::Machine;
+use windlass_protocol::{Capabilities, Moment, NoSuccess, Resize, Seen, VmName};
 
 /// The watch shows a write within this, and an object that is labelled anew.
 const SHOWN_WITHIN: Duration = Duration::from_secs(2);
@@ -47,10 +49,9 @@ pub struct NeonDriver {
     vm: NeonVm,
     found: Found,
     capabilities: Capabilities,
-    /// The generation of the last write.
-    written: i64,
-    /// Since when the outcome of a write is not known.
-    unknown: Option<Instant>,
+    /// Since when it is attached: its moments are counted from there.
+    attached: Instant,
+    writes: Writes,
     /// Passes changes on as notices; ends with the connection.
     _notices: JoinSet<()>,
 }
@@ -65,15 +66,7 @@ impl NeonVm {
 
     /// The object, if it still says that this pod runs it.
     fn of(&self, machine: &Machine) -> Result<(), DriverError> {
-        let why = if machine.phase == MachinePhase::Ended {
-            "the VM has ended".to_owned()
-        } else if machine.pod.as_deref() == Some(self.pod.as_str()) {
-            return Ok(());
-        } else {
-            let pod = machine.pod.as_deref().unwrap_or("no pod");
-            format!("{pod} runs the VM, and not {}", self.pod)
-        };
-        Err(self.gone(why))
+        core::runs(machine, &self.pod).map_err(|why| self.gone(why))
     }
 
     /// The object as the watch shows it.
@@ -124,7 +117,7 @@ impl Attach for NeonVm {
         let found = self.find().await?;
         let machine = found.get();
         self.of(&machine)?;
-        let capabilities = sizes::capabilities(&machine).map_err(DriverError::Broken)?;
+        let capabilities = core::capabilities(&machine).map_err(DriverError::Broken)?;
         let (tell, notices) = mpsc::channel(NOTICES);
         let mut changes = found.clone();
         let telling = async move {
@@ -138,8 +131,8 @@ impl Attach for NeonVm {
             vm: self.clone(),
             found,
             capabilities,
-            written: 0,
-            unknown: None,
+            attached: Instant::now(),
+            writes: Writes::default(),
             _notices,
         };
         Ok((driver, notices))
@@ -151,18 +144,20 @@ impl Attach for NeonVm {
 impl NeonDriver {
     /// Finds out what became of a write whose outcome is not known, once it can take effect no more: the watch may be behind, and silent.
     async fn settle(&mut self) -> Result<(), DriverError> {
-        if self.unknown.is_none_or(|since| since.elapsed() < sizes::PROMISES.settles_within) {
-            return Ok(());
+        if self.writes.are_to_be_settled(self.now()) {
+            self.writes.settled(self.vm.read().await?.generation);
         }
-        self.written = self.written.max(self.vm.read().await?.generation);
-        self.unknown = None;
         Ok(())
+    }
+
+    fn now(&self) -> Moment {
+        Moment::default().after(self.attached.elapsed())
     }
 
     /// The object as the watch last showed it, with the last write in it.
     async fn shown(&mut self) -> Result<Arc<Machine>, DriverError> {
-        let written = self.written;
-        let shown = self.found.wait_for(|machine| machine.generation >= written);
+        let writes = self.writes;
+        let shown = self.found.wait_for(|machine| writes.are_shown(machine));
         match timeout(SHOWN_WITHIN, shown).await {
             Ok(Some(machine)) => Ok(machine),
             Ok(None) => Err(self.vm.not_followed().await),
@@ -181,25 +176,22 @@ impl Driver for NeonDriver {
         self.settle().await?;
         let machine = self.shown().await?;
         self.vm.of(&machine)?;
-        sizes::seen(&machine).map_err(DriverError::Broken)
+        core::seen(&machine).map_err(DriverError::Broken)
     }
 
     async fn resize(&mut self, resize: Resize) -> Result<(), DriverError> {
         let refused = |reason: String| DriverError::Refused { command: "patch", reason };
         let machine = self.found.get();
         self.vm.of(&machine)?;
-        let change = sizes::change(&machine, resize).map_err(refused)?;
-        match self.vm.machines.write(&machine, change).await {
-            Ok(generation) => {
-                self.written = self.written.max(generation);
-                Ok(())
+        let change = core::change(&machine, resize).map_err(refused)?;
+        let written = self.vm.machines.write(&machine, change).await;
+        let answer = written.as_ref().copied().map_err(Failure::kind);
+        self.writes.answered(self.now(), answer).map_err(|unwritten| match unwritten {
+            Unwritten::Refused => {
+                refused(written.err().map(|failure| failure.to_string()).unwrap_or_default())
             }
-            Err(failure) if failure.kind().is_refusal() => Err(refused(failure.to_string())),
-            Err(_) => {
-                self.unknown = Some(Instant::now());
-                Err(DriverError::NoAnswer { command: "patch", limit: WRITTEN_WITHIN })
-            }
-        }
+            Unwritten::Unknown => DriverError::NoAnswer { command: "patch", limit: WRITTEN_WITHIN },
+        })
     }
 }
 

@@ -1,12 +1,12 @@
 //! The objects of an agent's VMs, as a watch of the API server last showed them.
 
-use crate::sizes::Change;
 use crate::write;
 use kube::{Api, Client};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
+use windlass_drivers_neonvm_core::Change;
 use windlass_kit_kubernetes::objects::{Read, WholeMachineObject};
 use windlass_kit_kubernetes::{Failure, Followed, Told, answered};
 use windlass_protocol::VmName;

@@ -1,24 +1,14 @@
-//! The one write: what the spec of a VM asks for.
+//! How the one write is sent.
 
-use crate::sizes::Change;
 use http::Request;
 use http::header::CONTENT_TYPE;
 use kube::Client;
-use serde_json::{Value, json};
-use std::time::Duration;
+use windlass_drivers_neonvm_core::{Change, DEADLINE, WRITTEN_WITHIN, patch};
 use windlass_kit_kubernetes::objects::{Read, WholeMachineObject};
 use windlass_kit_kubernetes::{Failure, answered_within};
-use windlass_protocol::quantity::cpu_text;
 use windlass_protocol::vm_object::Machine;
 
-/// An answer to a write is waited for this long. Another agent may act after that, so a write does not take effect later: the API
-/// server is given half of it.
-pub(crate) const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
-
-/// What the API server is given.
-const DEADLINE: &str = "1s";
-
-/// Changes what the spec of a VM asks for, if uid, generation and pod are still these; the generation after that.
+/// Changes what the spec of a VM asks for, if it still is as it was looked at; the generation after that.
 pub(crate) async fn write(
     client: &Client,
     machine: &Machine,
@@ -33,28 +23,15 @@ pub(crate) async fn write(
 fn request(machine: &Machine, change: Change) -> Result<Request<Vec<u8>>, http::Error> {
     let (namespace, name) = (&machine.name.namespace, &machine.name.name);
     let at = format!("/apis/vm.neon.tech/v1/namespaces/{namespace}/virtualmachines/{name}");
-    Request::patch(format!("{at}?timeout={DEADLINE}"))
+    Request::patch(format!("{at}?timeout={}s", DEADLINE.as_secs()))
         .header(CONTENT_TYPE, "application/json-patch+json")
         .body(patch(machine, change).to_string().into_bytes())
-}
-
-/// A spec that somebody else has changed has another generation, and a guest that has restarted another pod. `add` replaces what is there.
-fn patch(machine: &Machine, change: Change) -> Value {
-    let (path, value) = match change {
-        Change::Cpu(cpu) => ("/spec/guest/cpus/use", json!(cpu_text(cpu))),
-        Change::Slots(count) => ("/spec/guest/memorySlots/use", json!(count)),
-    };
-    json!([
-        {"op": "test", "path": "/metadata/uid", "value": machine.uid},
-        {"op": "test", "path": "/metadata/generation", "value": machine.generation},
-        {"op": "test", "path": "/status/podName", "value": machine.pod},
-        {"op": "add", "path": path, "value": value},
-    ])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
     use windlass_protocol::MilliCpu;
 
     #[test]

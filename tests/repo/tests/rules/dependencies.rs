@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use windlass_repo::{assert_none, cargo};
 
 /// What decides, and therefore has no runtime, network, clock or randomness.
-const PURE: [&str; 8] = [
+const PURE: [&str; 9] = [
     "windlass-protocol",
     "windlass-scaling",
     "windlass-agent-core",
@@ -12,6 +12,7 @@ const PURE: [&str; 8] = [
     "windlass-informant-core",
     "windlass-informant-postgres-core",
     "windlass-plugin-core",
+    "windlass-drivers-neonvm-core",
     "windlass-world",
 ];
 
@@ -46,7 +47,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 41] = [
+const MAY_LINK: [(&str, &[&str]); 42] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
@@ -54,12 +55,23 @@ const MAY_LINK: [(&str, &[&str]); 41] = [
     ("agent-core", &["protocol", "scaling"]),
     ("informant-core", &["protocol"]),
     ("plugin-core", &["protocol", "scaling"]),
-    ("world", &["protocol", "scaling", "agent-core", "informant-core", "plugin-core"]),
+    (
+        "world",
+        &[
+            "protocol",
+            "scaling",
+            "agent-core",
+            "informant-core",
+            "plugin-core",
+            "drivers-neonvm-core",
+        ],
+    ),
     ("drivers", &["protocol"]),
     ("drivers-fake", &["protocol", "drivers"]),
     ("drivers-qemu", &["protocol", "drivers", "drivers-cgroup"]),
     ("drivers-cgroup", &["protocol"]),
-    ("drivers-neonvm", &["protocol", "drivers", "kit-kubernetes"]),
+    ("drivers-neonvm-core", &["protocol"]),
+    ("drivers-neonvm", &["protocol", "drivers", "drivers-neonvm-core", "kit-kubernetes"]),
     ("agent", &["protocol", "scaling", "agent-core", "drivers", "kit"]),
     ("vm-files", &["protocol", "kit", "agent-core"]),
     ("agent-billing-core", &["protocol"]),

@@ -58,7 +58,7 @@ fn the_map_names_every_package() {
 
 /// Who talks to people: the protocol, the shells, and the cores, whose refusals their shells
 /// pass on word for word.
-const TALKERS: [&str; 26] = [
+const TALKERS: [&str; 27] = [
     "agent",
     "agent/billing",
     "agent/cluster",
@@ -71,6 +71,7 @@ const TALKERS: [&str; 26] = [
     "drivers",
     "drivers/cgroup",
     "drivers/neonvm",
+    "drivers/neonvm/core",
     "drivers/qemu",
     "informant",
     "informant/core",

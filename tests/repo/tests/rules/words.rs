@@ -12,7 +12,7 @@ const ON_PROMISES: [&str; 1] = ["docs/reliability.md"];
 
 /// Whose texts and log lines people read. `tests/repo/tests/rules/documents.rs` has the same list but
 /// for the plugin's cores.
-const TALKERS: [&str; 25] = [
+const TALKERS: [&str; 26] = [
     "agent",
     "agent/billing",
     "agent/cluster",
@@ -24,6 +24,7 @@ const TALKERS: [&str; 25] = [
     "drivers",
     "drivers/cgroup",
     "drivers/neonvm",
+    "drivers/neonvm/core",
     "drivers/qemu",
     "informant",
     "informant/core",

@@ -7,7 +7,7 @@ use windlass_protocol::{
 };
 
 /// What this driver promises. NeonVM's controller looks at a VM once a second, and takes a step at a time.
-pub(crate) const PROMISES: Promises = Promises {
+pub const PROMISES: Promises = Promises {
     // A write carries a deadline of a second, after which the API server does not begin it.
     settles_within: Duration::from_secs(2),
     // What the watch of a busy API server is behind.
@@ -24,7 +24,7 @@ const VCPU: MilliCpu = MilliCpu::from_cores(1);
 
 /// What the spec is to ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub enum Change {
     /// `spec.guest.cpus.use`.
     Cpu(MilliCpu),
     /// `spec.guest.memorySlots.use`.
@@ -35,7 +35,7 @@ pub(crate) enum Change {
 ///
 /// # Errors
 /// What the object says wrongly.
-pub(crate) fn capabilities(machine: &Machine) -> Result<Capabilities, String> {
+pub fn capabilities(machine: &Machine) -> Result<Capabilities, String> {
     let Sizes { min, max, .. } = sizes(machine)?;
     Ok(Capabilities {
         cpu_step: VCPU,
@@ -54,7 +54,7 @@ pub(crate) fn capabilities(machine: &Machine) -> Result<Capabilities, String> {
 ///
 /// # Errors
 /// What the object says wrongly.
-pub(crate) fn seen(machine: &Machine) -> Result<Seen, String> {
+pub fn seen(machine: &Machine) -> Result<Seen, String> {
     let Sizes { min, max, used } = sizes(machine)?;
     let boot = min.mem;
     Ok(Seen {
@@ -80,7 +80,7 @@ pub(crate) fn seen(machine: &Machine) -> Result<Seen, String> {
 ///
 /// # Errors
 /// Why the VM cannot have it.
-pub(crate) fn change(machine: &Machine, resize: Resize) -> Result<Change, String> {
+pub fn change(machine: &Machine, resize: Resize) -> Result<Change, String> {
     let Sizes { min, max, .. } = sizes(machine)?;
     match resize {
         Resize::Limit(Some(cpu)) if cpu >= min.cpu && cpu <= max.cpu => Ok(Change::Cpu(cpu)),
