@@ -65,10 +65,18 @@ impl<N: Node> Pods<N> {
         }
     }
 
-    /// What the VM of a pod has from its first moment by its object.
-    pub(crate) fn has_by_object(&self, pod: &Pod) -> Resources {
-        let object = pod.vm.as_ref().and_then(|vm| self.objects.naming(&pod.name, &vm.object));
-        object.map(|object| object.has).unwrap_or_default()
+    /// What the VM of a pod has from its first moment: on another node, or by its object. Where neither is known yet, the object may
+    /// ask for as much as the VM can grow to: the pods of a cluster and the objects of VMs are told apart.
+    pub(crate) fn comes_with(&self, pod: &Pod) -> Resources {
+        let elsewhere = self.arrives_with(pod);
+        let Some(vm) = pod.vm.as_ref().filter(|vm| vm.object != pod.name) else {
+            return elsewhere;
+        };
+        match self.objects.naming(&pod.name, &vm.object) {
+            Some(object) => object.has.max(elsewhere),
+            None if self.objects.are_followed && elsewhere == Resources::ZERO => vm.bounds.max,
+            None => elsewhere,
+        }
     }
 
     fn put_object(&mut self, name: &VmName, next: Option<VmObject>) -> Freed {

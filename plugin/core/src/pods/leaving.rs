@@ -100,12 +100,13 @@ impl<N: Node> Pods<N> {
         })
     }
 
-    /// What the VM of this pod has on another node: the pod is the one that it moves to, and it comes with that.
+    /// What the VM of this pod has on another node: the pod is the one that it moves to, and it comes with that. No word of its migration
+    /// may have come yet.
     pub(super) fn arrives_with(&self, pod: &Pod) -> Resources {
-        let pods = pod.vm.as_ref().and_then(|vm| self.migrations.pods.get(&vm.object));
-        let others = pods.into_iter().flatten().filter(|name| **name != pod.name);
+        let pods = pod.vm.as_ref().and_then(|vm| self.objects.pods.get(&vm.object));
+        let others = pods.into_iter().flatten().filter(|name| ***name != pod.name);
         let sizes = others
-            .filter_map(|name| self.node_of(name)?.with_books(|books| books.reserved_for(name)));
+            .filter_map(|name| self.books_of(name)?.with_books(|books| books.reserved_for(name)));
         sizes.fold(Resources::ZERO, Resources::max)
     }
 

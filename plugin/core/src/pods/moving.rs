@@ -91,8 +91,14 @@ impl<N: Node> Pods<N> {
     }
 
     fn tell_books(&self, pod: &VmName, is_moving: bool) {
-        if let Some(node) = self.node_of(pod) {
+        if let Some(node) = self.books_of(pod) {
             node.with_books(|books| books.set_moving(pod, is_moving));
         }
+    }
+
+    /// What is held of the node of a VM's pod, also while the node's object is gone.
+    pub(super) fn books_of(&self, pod: &VmName) -> Option<&N> {
+        let known = self.pods.get(pod).filter(|known| known.is_vm())?;
+        self.nodes.get(known.place()?)?.seen.as_ref().map(|seen| &seen.held)
     }
 }

@@ -18,7 +18,7 @@ const EARLIER: usize = 4;
 /// The objects of VMs, by name.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Objects {
-    are_followed: bool,
+    pub(crate) are_followed: bool,
     pub(crate) known: BTreeMap<VmName, VmObject>,
     /// Revisions of each that the watch delivered before.
     earlier: BTreeMap<VmName, VecDeque<String>>,

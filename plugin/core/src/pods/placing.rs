@@ -158,7 +158,7 @@ impl<N: Node> Pods<N> {
         let name = known.unwrap_or_else(|| Arc::new(pod.name.clone()));
         self.note_namesake(&name, None, Some(&mut next));
         self.objects.show_to(&pod.name, &mut next);
-        let asked = next.share().asked().max(self.arrives_with(pod));
+        let asked = next.share().asked().max(self.comes_with(pod));
         next.placed = Placed::UnderWay {
             node: node.into(),
             reserved: asked,
@@ -251,7 +251,7 @@ impl<N: Node> Pods<N> {
 
     /// What a pod takes of a node from its first moment there: its requests, and what moves there with it.
     fn asked(&self, pod: &Pod) -> Resources {
-        Share::of(pod).asked().max(self.arrives_with(pod)).max(self.has_by_object(pod))
+        Share::of(pod).asked().max(self.comes_with(pod))
     }
 
     /// Whether this node has room for the pod by an earlier placement or binding.

@@ -65,6 +65,35 @@ fn a_vm_leaves_a_node_above_its_watermark_and_keeps_its_size_meanwhile() {
     assert_eq!(plan(&pods), [], "seven of eight");
 }
 
+/// Found by the simulation: a target that was placed before the watch told of its migration counted with its requests.
+#[test]
+fn a_pod_that_a_vm_moves_to_counts_with_what_comes_before_its_migration_is_known() {
+    let mut pods = cluster(&[("n1", 10), ("n2", 10)]);
+    runs(&mut pods, "n1", "a", 5);
+    let target = controlled(pod_of("a", "a-target"), None);
+    pods.place(&target, "n2").unwrap();
+    assert_eq!(booked(&pods, "n2", "a-target"), Some(cu(5)), "the VM comes with what it has");
+    // The object of its node may be gone meanwhile.
+    let other = controlled(pod_of("a", "a-other"), None);
+    pods.node_gone("n1");
+    pods.pod_gone(&target.name, &target.uid);
+    pods.place(&other, "n2").unwrap();
+    assert_eq!(booked(&pods, "n2", "a-other"), Some(cu(5)));
+}
+
+/// Found by the simulation: a VM whose migration ended while the object of its node was gone was never asked to grow again.
+#[test]
+fn a_move_that_ends_while_the_object_of_a_node_is_gone_is_over() {
+    let mut pods = cluster(&[("n1", 10), ("n2", 10)]);
+    runs(&mut pods, "n1", "a", 2);
+    pods.migration_seen(migration("a"), NOW);
+    assert!(ask(&pods, "a-pod", 2, 3).moving);
+    pods.node_gone("n1");
+    pods.migration_seen(Migration { is_over: true, ..migration("a") }, NOW);
+    pods.node_seen(&node("n1", cu(10)), || unreachable!("its books are there"));
+    assert_eq!(ask(&pods, "a-pod", 2, 3).permit, cu(3), "it grows");
+}
+
 #[test]
 fn the_pressure_on_a_node_is_told_with_its_watermark() {
     let mut pods = cluster(&[("n1", 10), ("n2", 3)]);

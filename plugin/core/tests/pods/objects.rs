@@ -60,8 +60,10 @@ fn growth_waits_until_the_ceiling_is_on_the_object() {
 fn without_its_object_a_vm_is_permitted_no_more_than_it_counts_with() {
     let mut pods = followed(8);
     let pod = pod("a-1");
+    pods.object_seen(Object { has: 1, ..OBJECT }.seen());
     pods.pod_seen(pod.clone());
     place(&mut pods, &pod, "n");
+    pods.object_gone(&name("a"), "uid of a");
     pods.pod_seen(on("n", pod));
     assert_eq!(propose(&pods, None, 3), None);
     assert_eq!(pods.ceiling_due(&name("a-1"), 1), None);
@@ -110,6 +112,21 @@ fn a_vm_is_placed_with_what_its_object_says_that_it_starts_with() {
     place(&mut pods, &pod, "n");
     assert_eq!(room(&pods, "n"), (4, 1));
     assert!(pods.place(&vm("b", 2), "n").is_err());
+}
+
+/// Found by the simulation: a VM that got another pod had what its object asked for before the watch named that pod.
+#[test]
+fn a_vm_whose_object_does_not_name_its_pod_yet_is_placed_with_what_it_may_have() {
+    let mut pods = followed(8);
+    pods.object_seen(Object { has: 3, ..OBJECT }.seen());
+    let next = pod("a-2");
+    pods.pod_seen(next.clone());
+    place(&mut pods, &next, "n");
+    assert_eq!(room(&pods, "n"), (8, 4), "its maximum");
+    let mut pods = followed(3);
+    assert!(pods.place(&next, "n").is_err());
+    pods.object_seen(Object { has: 3, pod: "a-2", ..OBJECT }.seen());
+    assert!(pods.place(&next, "n").is_ok());
 }
 
 #[test]
