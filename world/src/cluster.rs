@@ -6,7 +6,8 @@
 //! processes whose clocks run apart, and notes each law that is [`Broken`] when it happens. Everything follows from one seed.
 //!
 //! Where to look: `api` has the objects, `pods` what pods are like, `call` what is asked of it, [`network`] what becomes of requests; `plugin` is the shell of the plugin's
-//! core, `agent` and `agents` the VMs, [`nodes`], `kubelet` and `machines` the nodes, `scheduler` who places pods;
+//! core, `agent` and `agents` the VMs, [`nodes`], `kubelet` and `machines` the nodes, `scheduler` who places pods; `vm_objects` and `neonvm` are
+//! the VMs that have objects of their own, `node_agent` and `node_agents` the agents that find those;
 //! [`laws`] what is checked, `takeover` what rebuilt books come to, `ending` what a kind world comes to; [`steps`] what happens.
 
 mod agent;
@@ -20,13 +21,17 @@ mod kubelet;
 pub mod laws;
 mod machines;
 pub mod met;
+mod neonvm;
 pub mod network;
+mod node_agent;
+mod node_agents;
 pub mod nodes;
 mod plugin;
 mod pods;
 mod scheduler;
 pub mod steps;
 mod takeover;
+mod vm_objects;
 
 pub use laws::{Broken, Law};
 pub use met::Met;
@@ -40,6 +45,8 @@ use api::Api;
 use call::{Answer, Call, Kind};
 use kubelet::Kubelet;
 use laws::{Judge, Life};
+use neonvm::NeonVm;
+use node_agents::{NodeProcess, NodeReaching, NodeRequest};
 use plugin::{Asks, Clock, Held, Plugin};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -62,6 +69,8 @@ pub struct Setup {
     pub nodes: Vec<(u64, Sharing)>,
     /// How fast the clock of each plugin goes, in thousandths.
     pub rates: Vec<u64>,
+    /// Some VMs have objects of their own, and each node has an agent that finds them.
+    pub has_objects: bool,
 }
 
 /// A cluster.
@@ -75,6 +84,11 @@ pub struct ClusterWorld {
     plugins: Vec<Process>,
     agents: BTreeMap<String, Agent>,
     kubelets: BTreeMap<String, Kubelet>,
+    /// The VMs that have objects of their own, by the uids of these, and the agents of the nodes.
+    neonvms: BTreeMap<String, NeonVm>,
+    node_agents: Vec<NodeProcess>,
+    /// What the object of a write was before it.
+    meant: Option<Meant>,
     /// Nodes whose kubelet will look.
     looks: BTreeSet<String>,
     queue: BTreeMap<(u64, u64), Due>,
@@ -93,6 +107,9 @@ pub struct ClusterWorld {
     events: u64,
     story: Option<Vec<String>>,
 }
+
+/// The uid, the generation and the pod of an object.
+type Meant = (String, i64, Option<String>);
 
 /// A plugin and its process.
 #[derive(Debug)]
@@ -142,6 +159,22 @@ enum Due {
         permit: Option<Resources>,
     },
     NodeComes(Box<Node>),
+    /// Something reaches the agent of a node, if it still lives this life.
+    NodeReaches {
+        nth: usize,
+        life: u64,
+        what: NodeReaching,
+    },
+    NodeArrives(Box<NodeRequest>),
+    NodeStarts {
+        nth: usize,
+    },
+    NodeGoesOn {
+        nth: usize,
+        life: u64,
+    },
+    /// NeonVM's controller looks at the object with this uid.
+    Reconciles(String),
     Looks(String),
     Reports(String),
     Schedules {
@@ -195,6 +228,9 @@ impl ClusterWorld {
             plugins: Vec::new(),
             agents: BTreeMap::new(),
             kubelets: BTreeMap::new(),
+            neonvms: BTreeMap::new(),
+            node_agents: Vec::new(),
+            meant: None,
             looks: BTreeSet::new(),
             queue: BTreeMap::new(),
             arranged: 0,
@@ -220,6 +256,9 @@ impl ClusterWorld {
             world.plugins.push(Process { plugin, clock, life: 1, state, inbox, cut_off_until });
             let first = world.chance.below(TURN);
             world.arrange(first, Due::Reaches { nth, life: 1, what: Reaching::Turn });
+        }
+        if setup.has_objects {
+            world.start_node_agents(setup.nodes.len());
         }
         world
     }
@@ -294,6 +333,11 @@ impl ClusterWorld {
                 for nth in 0..self.plugins.len() {
                     self.watch_later(nth, kind, upto);
                 }
+                if kind == Kind::Pods || kind == Kind::Objects {
+                    for nth in 0..self.node_agents.len() {
+                        self.node_watch_later(nth, kind, upto);
+                    }
+                }
             }
         }
         for node in self.api.take_touched() {
@@ -315,6 +359,7 @@ impl ClusterWorld {
     }
 
     fn check(&mut self) {
+        self.size_vms();
         let serve: Vec<(usize, u32)> = self.serving().collect();
         let lives = serve.iter().map(|(nth, epoch)| ((*nth, self.plugins[*nth].life), *epoch));
         self.judge.leaders(self.now, &lives.collect::<Vec<_>>());

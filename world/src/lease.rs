@@ -67,13 +67,17 @@ mod tests {
         let mut lease = Lease::default();
         lease.checked(1, true);
         lease.healthy(1, OURS, at(1));
-        assert_eq!(lie(lease, OURS), [], "the answer is true");
+        assert_eq!(lie(lease, OURS), [0_u64; 0], "the answer is true");
         lease.checked(2, false);
         lease.healthy(2, OURS, at(6));
         assert_eq!(lie(lease, OURS), [9, 10, 11, 12, 13]);
-        assert_eq!(lie(lease, NEXT), [], "another session has no part in it");
+        assert_eq!(lie(lease, NEXT), [0_u64; 0], "another session has no part in it");
         lease.healthy(3, NEXT, at(7));
-        assert_eq!([lie(lease, OURS), lie(lease, NEXT)], [[], []], "it ends with its session");
+        assert_eq!(
+            [lie(lease, OURS), lie(lease, NEXT)],
+            [[0_u64; 0]; 2],
+            "it ends with its session"
+        );
     }
 
     #[test]
@@ -82,10 +86,14 @@ mod tests {
         lease.checked(1, true);
         lease.checked(1, false);
         lease.healthy(1, OURS, at(1));
-        assert_eq!(lie(lease, OURS), []);
+        assert_eq!(lie(lease, OURS), [0_u64; 0]);
         lease.checked(2, true);
         lease.checked(1, false);
         lease.healthy(2, OURS, at(6));
-        assert_eq!(lie(lease, OURS), [], "an older one that arrives late says nothing of it");
+        assert_eq!(
+            lie(lease, OURS),
+            [0_u64; 0],
+            "an older one that arrives late says nothing of it"
+        );
     }
 }

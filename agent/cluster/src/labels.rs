@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
+use windlass_agent_core::declared::is_run_by;
 use windlass_drivers_neonvm::Machines;
 use windlass_kit::backoff::Backoff;
 use windlass_kit::watchdog::{Pulse, TURN};
@@ -120,10 +121,7 @@ impl Labels {
     async fn look(&self, it: (VmName, String)) -> ((VmName, String), Result<(), String>) {
         let (object, pod) = &it;
         let outcome = match self.machines.read(object).await {
-            Ok(machine)
-                if machine.pod.as_ref() == Some(pod)
-                    && machine.node.as_ref() == Some(&self.node) =>
-            {
+            Ok(machine) if is_run_by(&machine, pod, &self.node) => {
                 debug!(vm = %object, pod, "labelled");
                 self.label(object, &machine.uid).await
             }

@@ -200,6 +200,12 @@ impl Member {
     }
 }
 
+/// Whether an object says that this pod of this node runs its VM: then the agent of the node labels it. While a VM is on its way here,
+/// or has left, another agent does.
+pub fn is_run_by(machine: &Machine, pod: &str, node: &str) -> bool {
+    machine.pod.as_deref() == Some(pod) && machine.node.as_deref() == Some(node)
+}
+
 /// Whether a pod may run a VM that is scaled.
 fn counts(pod: &Pod) -> bool {
     pod.counts() && pod.vm.as_ref().is_some_and(|vm| vm.is_enabled && vm.object != pod.name)

@@ -12,6 +12,8 @@ use windlass_protocol::{Moment, Resources, VmName};
 #[derive(Clone, Debug)]
 pub(crate) struct Agent {
     pub(crate) pod: VmName,
+    /// The object of its VM, where that is another than the pod: the agent of the node has it act.
+    pub(crate) object: Option<VmName>,
     pub(crate) node: String,
     /// Its clock shows `rate` milliseconds for a thousand.
     pub(crate) rate: u64,
@@ -45,6 +47,7 @@ impl Agent {
     ) -> Self {
         Self {
             pod,
+            object: None,
             node,
             rate,
             names_last: true,
@@ -74,6 +77,11 @@ impl Agent {
     pub(crate) fn ask(&mut self, now: Moment) -> (u64, Ask) {
         let wanted = if self.permit.is_none() { self.size } else { self.goal };
         self.size = self.size.min(wanted);
+        self.ask_for(now, wanted)
+    }
+
+    /// It asks for what its VM has by its object, or is to have.
+    pub(crate) fn ask_for(&mut self, now: Moment, wanted: Resources) -> (u64, Ask) {
         let last = self.permit;
         // What it offers to give back is its own no more.
         self.permit = self.permit.map(|permit| permit.min(wanted));
@@ -87,6 +95,12 @@ impl Agent {
     /// Milliseconds until it gives a request up.
     pub(crate) fn gives_up_after(&self) -> u64 {
         u64::try_from(LONGEST_ACT.as_millis()).unwrap_or(u64::MAX) * 1000 / self.rate
+    }
+
+    /// Whether it waits for an answer.
+    pub(crate) fn waits(&self, now: Moment) -> bool {
+        let limit = Duration::from_millis(self.gives_up_after());
+        self.asked.is_some_and(|(_, at)| now.since(at) < limit)
     }
 
     /// An answer comes; whether it counts.

@@ -14,6 +14,11 @@ impl ClusterWorld {
     pub(super) fn vm_starts(&mut self, uid: &str) {
         let Some(name) = self.api.name_of(uid) else { return };
         let Some(pod) = self.api.pods.get(&name) else { return };
+        let has_object = pod.vm.as_ref().is_some_and(|vm| vm.object != name);
+        if has_object && self.boots(uid, &name) {
+            return;
+        }
+        let Some(pod) = self.api.pods.get(&name) else { return };
         let (Some(vm), Some(node)) = (&pod.vm, &pod.node) else { return };
         let requests = vm.container.as_ref().map_or(pod.requests, |container| container.spec);
         let size = requests.max(vm.bounds.min);
@@ -28,7 +33,8 @@ impl ClusterWorld {
     /// Changes the agents of VMs with this name.
     pub(super) fn agents_of(&mut self, name: usize, change: impl Fn(&mut Agent)) {
         let name = vm_name(name);
-        self.agents.values_mut().filter(|agent| agent.pod == name).for_each(change);
+        let is_of = |agent: &Agent| agent.pod == name || agent.object.as_ref() == Some(&name);
+        self.agents.values_mut().filter(|agent| is_of(agent)).for_each(change);
     }
 
     pub(super) fn agent_wakes(&mut self, uid: &str, alarm: u64) {
@@ -41,15 +47,22 @@ impl ClusterWorld {
         let (number, ask) = agent.ask(self.now);
         let (vm, node) = (agent.pod.clone(), agent.node.clone());
         let gives_up = agent.gives_up_after();
-        self.tell(|| format!("{} asks for {} ({:?})", vm.name, ask.wanted, ask.last_permit));
+        let asks = Asks { uid: uid.to_owned(), vm, node, number, ask, begun: 0 };
         let wait = gives_up + self.chance.below(2_000);
         self.wake_agent(uid, wait);
+        self.send_to_plugin(&asks);
+    }
+
+    /// A request of a VM's agent is sent to a plugin.
+    pub(super) fn send_to_plugin(&mut self, asks: &Asks) {
+        let ask = asks.ask;
+        self.tell(|| format!("{} asks for {} ({:?})", asks.vm.name, ask.wanted, ask.last_permit));
         // A Service leads to the leader, most of the time.
         let leader = self.serving().next().map(|(nth, _)| nth);
         let other = usize::try_from(self.chance.below(self.plugins.len() as u64)).unwrap_or(0);
         let nth = leader.filter(|_| !self.chance.happens(10)).unwrap_or(other);
         let begun = self.plugins[nth].plugin.rebuild.begun();
-        let asks = Asks { uid: uid.to_owned(), vm, node, number, ask, begun };
+        let asks = Asks { begun, ..asks.clone() };
         let copies = 1 + u64::from(self.chance.happens(self.network.agents_twice));
         self.met.note_if("requests of agents that came twice", copies > 1);
         for _ in 0..copies {
@@ -72,16 +85,26 @@ impl ClusterWorld {
 
     pub(super) fn permitted(&mut self, asks: &Asks, by: (usize, u64), permit: Option<Resources>) {
         let (now, uid) = (self.now, asks.uid.as_str());
+        if !self.runner_hears(asks, by, permit) {
+            return;
+        }
         let Some(agent) = self.agents.get_mut(uid) else { return };
         if !agent.hears(now, asks.number) {
             return self.met.note("answers that came too late");
         }
         let Some(permit) = permit else {
             self.met.note("requests that were refused in passing");
-            return self.wake_agent_soon(uid, 1_000);
+            if !self.runner_asks_after(uid, 1_000) {
+                self.wake_agent_soon(uid, 1_000);
+            }
+            return;
         };
         let had = agent.size;
-        agent.use_permit(permit);
+        if agent.object.is_some() {
+            agent.permit = Some(permit);
+        } else {
+            agent.use_permit(permit);
+        }
         let (is_short, has, name) =
             (!permit.covers(agent.goal), agent.size, agent.pod.name.clone());
         self.met.note_if("VMs that grew", has != had);
@@ -95,7 +118,10 @@ impl ClusterWorld {
             let seen = format!("{name} has {had}, and is permitted {permit}");
             self.judge.say(now, Law::Covered, seen);
         }
-        self.wake_agent_soon(uid, if is_short { 1_500 } else { 4_000 });
+        let about = if is_short { 1_500 } else { 4_000 };
+        if !self.runner_asks_after(uid, about) {
+            self.wake_agent_soon(uid, about);
+        }
     }
 
     fn wake_agent_soon(&mut self, uid: &str, about: u64) {

@@ -5,10 +5,11 @@
 
 use crate::cluster::call::{Answer, Call, Found, Kind, Told};
 use crate::cluster::pods::{count, headroom, resize};
+use crate::cluster::vm_objects::Stored;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use windlass_plugin_core::lease::{Record, Write as LeaseWrite};
-use windlass_plugin_core::pods::{Change, Resize, Write};
+use windlass_plugin_core::pods::{CeilingOn, Change, Migration, Resize, Write};
 use windlass_protocol::node::Node;
 use windlass_protocol::pod::{Ceiling, Limits, Pod};
 use windlass_protocol::{Resources, VmName};
@@ -19,6 +20,9 @@ pub(crate) struct Api {
     pub(crate) revision: u64,
     pub(crate) pods: BTreeMap<VmName, Rc<Pod>>,
     pub(crate) nodes: BTreeMap<String, Rc<Node>>,
+    /// The objects of NeonVM, and the migrations of their VMs.
+    pub(crate) vms: BTreeMap<VmName, Stored>,
+    migrations: BTreeMap<VmName, Rc<Migration>>,
     lease: Option<Record>,
     log: Vec<(u64, Told)>,
     compacted: u64,
@@ -71,6 +75,18 @@ impl Api {
         }
     }
 
+    /// A migration is made, or says something else.
+    pub(crate) fn put_migration(&mut self, migration: Migration) {
+        let migration = Rc::new(migration);
+        self.migrations.insert(migration.name.clone(), Rc::clone(&migration));
+        self.note(|_| Told::Migration(migration));
+    }
+
+    /// The migrations that are there.
+    pub(crate) fn migrations(&self) -> Vec<Migration> {
+        self.migrations.values().map(|it| Migration::clone(it)).collect()
+    }
+
     /// Somebody deletes the Lease.
     pub(crate) fn delete_lease(&mut self) {
         self.revision += 1;
@@ -107,13 +123,24 @@ impl Api {
         if self.pods.contains_key(&pod.name) {
             return false;
         }
-        self.uids += 1;
-        pod.uid = format!("u{}", self.uids);
+        pod.uid = self.new_uid();
         let name = pod.name.clone();
         self.names.insert(name.clone());
         self.pods.insert(name.clone(), Rc::new(pod));
         self.change(&name, |_| {});
         true
+    }
+
+    /// A uid that nothing else has or had.
+    pub(crate) fn new_uid(&mut self) -> String {
+        self.uids += 1;
+        format!("u{}", self.uids)
+    }
+
+    /// What changed goes to the watches, with the revision of the change.
+    pub(crate) fn note(&mut self, told: impl FnOnce(u64) -> Told) {
+        self.revision += 1;
+        self.log.push((self.revision, told(self.revision)));
     }
 
     /// Whether a pod has or had this name.
@@ -199,7 +226,22 @@ impl Api {
                     Answer::Pod(self.pods.get(pod).cloned())
                 }
             },
-            Call::Replace { pod, uid, found, next } => self.replace(pod, uid, found, *next),
+            Call::Replace { on: CeilingOn::Pod(pod, uid), found, next } => {
+                self.replace(pod, uid, found, *next)
+            }
+            Call::Replace { on: CeilingOn::Object(name, uid), found, next } => {
+                self.record_on(name, uid, found, *next)
+            }
+            Call::ReadObject(name) => {
+                Answer::Object(self.vms.get(name).map(|stored| Rc::clone(&stored.shown)))
+            }
+            Call::Label { name, uid, label } => self.label(name, uid, label),
+            Call::Patch { looked, patch } => self.patch(&looked.name, patch),
+            Call::List(Kind::Objects) => {
+                let all = self.vms.values().map(|stored| Rc::clone(&stored.shown));
+                Answer::Objects(all.collect(), self.revision)
+            }
+            Call::List(Kind::Migrations) => Answer::Migrations(self.migrations(), self.revision),
             Call::Headroom(change) => self.write_headroom(change),
             Call::Resize(resize) => self.resize(resize),
             Call::List(Kind::Pods) => {

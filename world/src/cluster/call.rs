@@ -1,20 +1,25 @@
 //! What is asked of the API server, and what it answers.
 
+use crate::cluster::vm_objects::Shown;
+use serde_json::Value;
 use std::rc::Rc;
 use windlass_plugin_core::lease::{Record, Write};
-use windlass_plugin_core::pods::{Change, Resize};
+use windlass_plugin_core::pods::{CeilingOn, Change, Migration, Resize};
 use windlass_protocol::VmName;
 use windlass_protocol::node::Node;
 use windlass_protocol::pod::{Ceiling, Pod};
+use windlass_protocol::vm_object::Machine;
 
 /// What a watch is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Nodes,
     Pods,
+    Objects,
+    Migrations,
 }
 
-/// A request of a plugin.
+/// A request of a plugin or of the agent of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
     LeaseRead,
@@ -35,10 +40,21 @@ pub(crate) enum Call {
     },
     /// Replaces the ceiling that was found.
     Replace {
-        pod: VmName,
-        uid: String,
+        on: CeilingOn,
         found: Found,
         next: Ceiling,
+    },
+    ReadObject(VmName),
+    /// Labels an object with a node.
+    Label {
+        name: VmName,
+        uid: String,
+        label: String,
+    },
+    /// Changes an object that was looked at.
+    Patch {
+        looked: Box<Machine>,
+        patch: Value,
     },
     Headroom(Change),
     /// Resizes the container of a VM.
@@ -68,6 +84,9 @@ pub(crate) enum Answer {
     Done,
     Pods(Vec<Rc<Pod>>, u64),
     Nodes(Vec<Rc<Node>>, u64),
+    Object(Option<Rc<Shown>>),
+    Objects(Vec<Rc<Shown>>, u64),
+    Migrations(Vec<Migration>, u64),
     /// No success, by its HTTP status.
     Status(u16),
 }
@@ -79,6 +98,9 @@ pub(crate) enum Told {
     PodGone(Rc<Pod>),
     Node(Rc<Node>),
     NodeGone(Rc<Node>),
+    Object(Rc<Shown>),
+    ObjectGone(Rc<Shown>),
+    Migration(Rc<Migration>),
 }
 
 // === impl Found ===
@@ -87,6 +109,11 @@ impl Found {
     pub(crate) fn of(pod: &Pod) -> Self {
         let ceiling = pod.vm.as_ref().and_then(|vm| vm.ceiling);
         ceiling.map_or_else(|| Self::Absent(pod.revision.clone()), Self::Ceiling)
+    }
+
+    pub(crate) fn on(object: &Shown) -> Self {
+        let revision = || Self::Absent(object.object.revision.clone());
+        object.object.ceiling.map_or_else(revision, Self::Ceiling)
     }
 
     pub(crate) const fn ceiling(&self) -> Option<Ceiling> {
@@ -110,6 +137,8 @@ impl Told {
         match self {
             Self::Pod(_) | Self::PodGone(_) => Kind::Pods,
             Self::Node(_) | Self::NodeGone(_) => Kind::Nodes,
+            Self::Object(_) | Self::ObjectGone(_) => Kind::Objects,
+            Self::Migration(_) => Kind::Migrations,
         }
     }
 }

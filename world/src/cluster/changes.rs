@@ -171,6 +171,15 @@ impl ClusterWorld {
             | Step::AgentIsOld(_)
             | Step::AgentIsSilent(..)
             | Step::NoCeiling(_)
+            | Step::Machine { .. }
+            | Step::MachineGone(_)
+            | Step::MachinePod { .. }
+            | Step::Move { .. }
+            | Step::Unlabel(_)
+            | Step::AgentKill(..)
+            | Step::AgentLeave(_)
+            | Step::AgentStop(..)
+            | Step::AgentCut(_)
             | Step::CutPods(_)
             | Step::CutNodes(_)
             | Step::Compact
@@ -188,7 +197,7 @@ impl ClusterWorld {
     pub(super) fn settle_nodes(&mut self) {
         let [(nth, _)] = self.serving().collect::<Vec<_>>()[..] else { return };
         let plugin = &self.plugins[nth].plugin;
-        let is_told = |kind| plugin.follows(kind).is_some_and(|at| at <= self.api.revision);
+        let is_told = |kind| plugin.has_come_to(kind, self.api.revision);
         if self.judge.upset.is_empty() || !Kind::ALL.into_iter().all(is_told) {
             return;
         }

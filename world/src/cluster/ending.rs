@@ -31,6 +31,7 @@ impl ClusterWorld {
             agent.silent_until = self.now;
             agent.names_last = true;
         }
+        self.list_for_node_agents();
         let until = self.now.after(WITHIN);
         while self.judge.broken.is_empty() {
             self.run(LOOKS);
@@ -57,6 +58,7 @@ impl ClusterWorld {
             .or_else(|| self.short())
             .or_else(|| self.unsettled())
             .or_else(|| self.unrecorded())
+            .or_else(|| self.unmanaged())
     }
 
     /// A VM that may have more than is recorded, after the API server went back. Where the plugin that was to remember it was lost,
@@ -122,7 +124,11 @@ impl ClusterWorld {
             let Some(vm) = &pod.vm else { continue };
             let asked = pod.requests.max(vm.bounds.min);
             let asked = Resources { mem: asked.mem.round_up(vm.memory_slot), ..asked };
+            let (asked, left) = (self.asked_by_vm(pod, asked), self.node_left(pod));
             for name in self.nodes_for(pod.requests) {
+                if left.as_ref() == Some(&name) {
+                    continue;
+                }
                 let Some(node) = self.api.nodes.get(&name) else { continue };
                 let is_left =
                     |taken: Resources| node.allocatable.covers(taken.saturating_add(asked));
@@ -141,6 +147,16 @@ impl ClusterWorld {
             }
         }
         None
+    }
+
+    /// What a pod takes from its first moment, if its VM has an object that asks for more, or comes with what it has.
+    fn asked_by_vm(&self, pod: &Pod, asked: Resources) -> Resources {
+        let object = pod.vm.as_ref().and_then(|vm| self.api.vms.get(&vm.object));
+        match object.map(|stored| &stored.shown.object) {
+            Some(object) if object.pod.as_ref() == Some(&pod.name.name) => asked.max(object.has),
+            Some(_) => pod.vm.as_ref().map_or(asked, |vm| asked.max(vm.bounds.max)),
+            None => asked,
+        }
     }
 
     /// A VM that has not what it wants, on a node where all that VMs want fits.

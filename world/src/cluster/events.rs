@@ -44,6 +44,7 @@ impl ClusterWorld {
                 let most = pod.and_then(|pod| Some(pod.vm.as_ref()?.bounds.max.max(own(pod))));
                 let goal = cu(units).min(most.unwrap_or_default());
                 self.agents_of(name, |agent| agent.want(goal));
+                self.vm_wants(&vm_name(name), cu(units));
             }
             Step::AgentRestarts(name) => self.agents_of(name, super::agent::Agent::restart),
             Step::AgentIsOld(name) => self.agents_of(name, |agent| {
@@ -54,6 +55,24 @@ impl ClusterWorld {
                 self.agents_of(name, |agent| agent.silent_until = until);
             }
             Step::NoCeiling(name) => self.no_ceiling(&vm_name(name)),
+            Step::Machine { name, units, most, least } => {
+                self.make_vm(vm_name(name), units, (least, most));
+            }
+            Step::MachineGone(name) => self.delete_vm(&vm_name(name)),
+            Step::MachinePod { name, grace } => {
+                if let Some(pod) = self.pod_of_vm(&vm_name(name)) {
+                    match grace {
+                        Some(grace) => self.delete(&pod, grace),
+                        None => self.end_pod(&pod),
+                    }
+                }
+            }
+            Step::Move { name, fails } => self.move_vm(&vm_name(name), fails),
+            Step::Unlabel(name) => self.api.unlabel(&vm_name(name)),
+            Step::AgentKill(node, time) => self.kill_node_agent(node, time),
+            Step::AgentLeave(node) => self.node_agent_leaves(node),
+            Step::AgentStop(node, time) => self.stop_node_agent(node, time),
+            Step::AgentCut(node) => self.cut_node_agent(node),
             Step::Stop(nth, time) => self.stop(nth, time),
             Step::Kill(nth, time) => self.end_process(nth, time, "plugins that were killed"),
             Step::Leave(nth) => self.leave(nth),
@@ -83,6 +102,11 @@ impl ClusterWorld {
             Due::NodeComes(node) => self.node_comes(*node),
             Due::AgentWakes { uid, alarm } => self.agent_wakes(&uid, alarm),
             Due::Permitted { asks, by, permit } => self.permitted(&asks, by, permit),
+            Due::NodeReaches { nth, life, what } => self.node_reach(nth, life, what),
+            Due::NodeArrives(request) => self.node_arrives(*request),
+            Due::NodeStarts { nth } => self.start_node_agent(nth),
+            Due::NodeGoesOn { nth, life } => self.node_agent_goes_on(nth, life),
+            Due::Reconciles(uid) => self.reconcile(&uid),
             Due::Looks(node) => self.kubelet_looks(&node),
             Due::Reports(node) => self.kubelet_reports(&node),
             Due::Schedules { pod, uid } => self.schedule(&pod, uid),
@@ -208,16 +232,21 @@ impl ClusterWorld {
             return;
         };
         for (revision, told) in self.api.told(kind, at, upto) {
-            let is_lost = kind == Kind::Pods && self.chance.below(1000) < self.network.gaps;
+            let is_audited = match kind {
+                Kind::Pods | Kind::Objects => true,
+                Kind::Nodes | Kind::Migrations => false,
+            };
+            let is_lost = is_audited && self.chance.below(1000) < self.network.gaps;
+            let clock = self.plugins[nth].clock.at(self.now);
             if is_lost {
                 self.met.note("watch events that were lost");
             } else {
-                self.plugins[nth].plugin.tell(revision, told);
+                self.plugins[nth].plugin.tell(clock, revision, told);
             }
             if self.chance.below(1000) < self.network.gaps {
                 self.met.note("watch events that came again");
                 let drawn = usize::try_from(self.chance.below(40)).unwrap_or(0);
-                self.plugins[nth].plugin.repeat(kind, drawn);
+                self.plugins[nth].plugin.repeat(clock, kind, drawn);
             }
         }
         self.plugins[nth].plugin.came_to(kind, upto);
@@ -308,7 +337,7 @@ impl ClusterWorld {
         self.create(Pod { node, ..pod });
     }
 
-    fn create(&mut self, pod: Pod) {
+    pub(super) fn create(&mut self, pod: Pod) {
         let (name, is_past) = (pod.name.clone(), pod.node.is_some());
         if self.api.create(pod) && !is_past {
             let uid = self.api.pods[&name].uid.clone();

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 use windlass_plugin_core::cluster::Node;
-use windlass_protocol::pod::{Pod, VmContainer};
+use windlass_protocol::pod::{Ceiling, Pod, VmContainer};
 use windlass_protocol::{Moment, Resources, node};
 
 /// A law that was broken.
@@ -41,6 +41,10 @@ pub enum Law {
     Covered,
     /// Law 9: books that are rebuilt equal those that were lost, after each agent's next requests.
     RebuildEqualsLive,
+    /// Law 6: a write takes effect on what was looked at: the object, its spec and the pod that ran its VM.
+    MeantForIt,
+    /// Law 7: what is not known withdraws no VM.
+    NothingWithdrawn,
     /// Law 8: in a kind world pods that fit are placed, and VMs get what fits.
     KindWorld,
 }
@@ -229,13 +233,19 @@ fn ensured(
 fn recorded(api: &Api, uid: &str, agent: &Agent) -> Option<Resources> {
     let pod = api.pod(&agent.pod, uid)?;
     let is_resized = api.nodes.get(&agent.node).is_some_and(|node| is_resized(node));
-    Some(if is_resized { sure(pod) } else { counted(pod) })
+    let object = agent.object.as_ref().and_then(|name| api.vms.get(name));
+    let counted = match object.map(|stored| &stored.shown.object) {
+        // What its object asks for is recorded by itself. A pod that the object does not name counts with the maximum.
+        Some(of) if of.pod.as_ref() == Some(&pod.name.name) => counted(pod, of.ceiling).max(of.has),
+        Some(_) | None => counted(pod, pod.vm.as_ref().and_then(|vm| vm.ceiling)),
+    };
+    Some(if is_resized { sure(pod) } else { counted })
 }
 
 /// What a plugin that starts now counts a VM with.
-fn counted(pod: &Pod) -> Resources {
+fn counted(pod: &Pod, ceiling: Option<Ceiling>) -> Resources {
     let Some(vm) = &pod.vm else { return pod.requests };
-    let recorded = vm.ceiling.filter(|_| vm.object == pod.name).map(|ceiling| ceiling.size);
+    let recorded = ceiling.map(|ceiling| ceiling.size);
     let counted = recorded.unwrap_or(vm.bounds.max).max(pod.requests);
     Resources { mem: counted.mem.round_up(vm.memory_slot), ..counted }
 }

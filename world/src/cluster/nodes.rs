@@ -83,7 +83,8 @@ pub(crate) fn pools(setup: &Setup) -> Pools {
         Some(Pool { name: sharing.pool()?, labels, mode, watermark: None })
     };
     let pools = all.iter().filter_map(pool).collect();
-    Pools { pools, namespace: OWN.to_owned(), ..Pools::default() }
+    let follows_objects = setup.has_objects;
+    Pools { pools, namespace: OWN.to_owned(), follows_objects, ..Pools::default() }
 }
 
 pub(crate) fn node(nth: usize, units: u64, sharing: Sharing) -> Node {

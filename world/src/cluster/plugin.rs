@@ -23,7 +23,7 @@ use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::lease::{Act, Event, Lease, Write};
 use windlass_plugin_core::mending::Mending;
 use windlass_plugin_core::pods::audit::Audit;
-use windlass_plugin_core::pods::{Change, Pacing, Placement, Pools, Resize};
+use windlass_plugin_core::pods::{CeilingOn, Change, Pacing, Placement, Pools, Resize};
 use windlass_plugin_core::rebuild::{Inherited, NotYet};
 use windlass_plugin_core::settling::Settling;
 use windlass_plugin_core::writes::Writes;
@@ -105,9 +105,12 @@ pub(crate) struct Plugin {
     leaves: Option<(Moment, bool)>,
     pub(crate) books: Pods<Held>,
     pub(crate) rebuild: Rebuild,
-    streams: [Stream; 2],
+    streams: [Stream; 4],
+    /// What it follows.
+    kinds: &'static [Kind],
     audit: Audit<VmName>,
     audit_of_nodes: Audit<String>,
+    audit_of_objects: Audit<VmName>,
     next_audit: Moment,
     asked: BTreeMap<u64, Asked>,
     next: u64,
@@ -182,8 +185,8 @@ struct Writing {
 
 #[derive(Debug)]
 enum CeilingTask {
-    Replaces { uid: String, write: CeilingWrite },
-    Reads { uid: String },
+    Replaces { on: CeilingOn, write: CeilingWrite },
+    Reads { on: CeilingOn },
 }
 
 /// A request of an agent that waits.
@@ -222,15 +225,24 @@ impl Plugin {
     /// It starts, with an identity that no other process has or had.
     pub(crate) fn start(identity: String, pools: Pools) -> Self {
         let seed = identity.bytes().map(u64::from).sum();
+        let mut rebuild = Rebuild::default();
+        let kinds = if pools.follows_objects {
+            rebuild.follow_objects();
+            &Kind::ALL[..]
+        } else {
+            &Kind::ALL[..2]
+        };
         Self {
             lease: Lease::new(identity),
             is_leasing: false,
             has_begun: false,
             leaves: None,
             books: Pods::of(pools),
-            rebuild: Rebuild::default(),
-            streams: [Stream::new(), Stream::new()],
+            rebuild,
+            streams: Kind::ALL.map(|_| Stream::new()),
+            kinds,
             audit: Audit::default(),
+            audit_of_objects: Audit::default(),
             audit_of_nodes: Audit::default(),
             next_audit: Moment::default(),
             asked: BTreeMap::new(),
@@ -309,7 +321,10 @@ impl Plugin {
             | Answer::Pod(_)
             | Answer::Done
             | Answer::Pods(..)
-            | Answer::Nodes(..) => Ok(answer),
+            | Answer::Nodes(..)
+            | Answer::Object(_)
+            | Answer::Objects(..)
+            | Answer::Migrations(..) => Ok(answer),
         };
         self.come(turn, task, answer);
     }
@@ -331,11 +346,11 @@ impl Plugin {
             Task::SettleRead { pod, uid } => self.settle_read(turn, (pod, uid), answer),
             Task::SettleTouch { pod } => drop(self.busy.remove(&pod)),
             Task::TakeOver(pod) => self.taken_over(&pod, answer),
-            Task::Ceiling(writing, CeilingTask::Replaces { uid, write }) => {
-                self.replaced(turn, writing, (uid, &write), answer);
+            Task::Ceiling(writing, CeilingTask::Replaces { on, write }) => {
+                self.replaced(turn, writing, (on, &write), answer);
             }
-            Task::Ceiling(writing, CeilingTask::Reads { uid }) => {
-                self.found(turn, writing, &uid, answer);
+            Task::Ceiling(writing, CeilingTask::Reads { on }) => {
+                self.found(turn, writing, &on, answer);
             }
             Task::Headroom(change) => self.written(turn, &change, answer),
             Task::Resize(resize) => self.resized(turn, &resize, &answer),
@@ -392,7 +407,9 @@ impl Plugin {
         self.lease.observe(turn.now, event);
         if self.lease.term().is_some() && !std::mem::replace(&mut self.has_begun, true) {
             self.rebuild.begin();
-            Kind::ALL.into_iter().for_each(|kind| self.list_again(turn.now, kind));
+            for kind in [Kind::Nodes, Kind::Pods, Kind::Objects] {
+                self.list_again(turn.now, kind);
+            }
         }
     }
 

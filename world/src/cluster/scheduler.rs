@@ -16,7 +16,9 @@ impl ClusterWorld {
         }
         let wait = 700 + self.chance.below(2_500);
         self.arrange(wait, Due::Schedules { pod: name.clone(), uid: uid.clone() });
-        let nodes: Vec<String> = self.nodes_for(pod.requests);
+        let left = self.node_left(&pod);
+        let mut nodes: Vec<String> = self.nodes_for(pod.requests);
+        nodes.retain(|node| Some(node) != left.as_ref());
         let leader = self.serving().next().map(|(nth, _)| nth);
         let other = usize::try_from(self.chance.below(self.plugins.len() as u64)).unwrap_or(0);
         let nth = leader.filter(|_| !self.chance.happens(10)).unwrap_or(other);

@@ -75,6 +75,43 @@ pub enum Step {
     AgentIsOld(usize),
     /// The agent of a VM is silent.
     AgentIsSilent(usize, u64),
+    /// A VM with an object of its own is made, if there is none of this name.
+    Machine {
+        /// Its number.
+        name: usize,
+        /// What it is to use at first, in compute units.
+        units: u64,
+        /// What it may grow to.
+        most: u64,
+        /// What it starts with.
+        least: u64,
+    },
+    /// The object of a VM is deleted.
+    MachineGone(usize),
+    /// The pod that runs the VM of an object goes after its grace, or ends by itself.
+    MachinePod {
+        /// The number of the VM.
+        name: usize,
+        /// Milliseconds that it takes.
+        grace: Option<u64>,
+    },
+    /// A VM moves to another node, or the move fails.
+    Move {
+        /// Its number.
+        name: usize,
+        /// Whether it fails.
+        fails: bool,
+    },
+    /// A person takes the label of its node from an object.
+    Unlabel(usize),
+    /// The agent of a node is killed, and another one starts after so many milliseconds.
+    AgentKill(usize, u64),
+    /// The agent of a node is told to end, and another one starts later.
+    AgentLeave(usize),
+    /// The agent of a node does not run for so many milliseconds.
+    AgentStop(usize, u64),
+    /// The watches of the agent of a node break.
+    AgentCut(usize),
     /// A person removes a recorded ceiling.
     NoCeiling(usize),
     /// A plugin does not run for so many milliseconds.
@@ -140,7 +177,7 @@ pub struct Container {
 // === impl Kind ===
 
 impl Kind {
-    pub(crate) const ALL: [Self; 2] = [Self::Nodes, Self::Pods];
+    pub(crate) const ALL: [Self; 4] = [Self::Nodes, Self::Pods, Self::Objects, Self::Migrations];
 }
 
 /// So many compute units.

@@ -70,6 +70,9 @@ impl ClusterWorld {
         });
         let all: Vec<Pod> = self.api.pods.values().map(|pod| Pod::clone(pod)).collect();
         pods.pods_listed(all);
+        let objects = self.api.vms.values().map(|stored| stored.shown.object.clone());
+        pods.objects_listed(objects.collect());
+        pods.migrations_listed(self.api.migrations(), clock.at(self.now));
         let open: Vec<(VmName, String)> =
             pods.placements().map(|(name, uid, _)| (name.clone(), uid.to_owned())).collect();
         for (name, uid) in open {
@@ -112,8 +115,13 @@ impl ClusterWorld {
     fn waits_for_a_word(&self, node: &str, held: &Held) -> bool {
         let is_resized = self.api.nodes.get(node).is_some_and(|node| is_resized(node));
         let is_silent = |pod: &Rc<Pod>| held.with_books(|it| !it.is_spoken_for(&pod.name));
-        let mut vms = self.api.on(node).filter(|pod| pod.vm.is_some() && pod.counts());
-        is_resized && vms.any(is_silent)
+        // While a VM moves, no word lowers what its pods count with.
+        let moves = |pod: &Rc<Pod>| {
+            let object = pod.vm.as_ref().map(|vm| &vm.object);
+            self.api.migrations().iter().any(|it| !it.is_over && Some(&it.vm) == object)
+        };
+        let waits = |pod: &Rc<Pod>| moves(pod) || (is_resized && is_silent(pod));
+        self.api.on(node).filter(|pod| pod.vm.is_some() && pod.counts()).any(waits)
     }
 }
 

@@ -1,5 +1,7 @@
 //! A schedule, drawn from a seed.
 
+mod objects;
+
 use super::{Schedule, Turn};
 use std::time::Duration;
 use windlass_world::Chance;
@@ -11,6 +13,8 @@ use windlass_world::cluster::{Setup, Sharing, Spare, Step};
 const APART: u64 = 0x5EED_C105;
 /// Nor is what this adds what follows the rest: a seed that failed once keeps its schedule.
 const FURTHER: u64 = 0x0DD5_C105;
+/// Nor what this adds.
+const OBJECTS: u64 = 0x0B1E_C75C;
 
 /// The schedule of this seed.
 pub fn draw(seed: u64) -> Schedule {
@@ -41,8 +45,13 @@ pub fn draw(seed: u64) -> Schedule {
     if is_resized {
         resize(&mut setup, &mut turns, has_old, &mut further);
     }
+    let mut of_objects = Chance::new(seed ^ OBJECTS);
+    setup.has_objects = !is_resized && of_objects.happens(50);
     if further.happens(30) {
-        change(&setup, &mut turns, !is_resized, &mut further);
+        change(&setup, &mut turns, !is_resized && !setup.has_objects, &mut further);
+    }
+    if setup.has_objects {
+        objects::put(nodes, &mut turns, &mut of_objects);
     }
     Schedule { seed, setup, turns }
 }
@@ -166,7 +175,7 @@ fn setup(seed: u64, chance: &mut Chance) -> Setup {
     let nodes = nodes.collect();
     let plugins = 2 + u64::from(chance.happens(15));
     let rates = (0..plugins).map(|_| 980 + chance.below(41)).collect();
-    Setup { seed, nodes, rates }
+    Setup { seed, nodes, rates, has_objects: false }
 }
 
 fn step((nodes, plugins): (usize, usize), has_old: bool, chance: &mut Chance) -> Step {

@@ -6,6 +6,7 @@ use windlass_plugin_core::Books;
 use windlass_plugin_core::ceiling_turn::{CeilingTurn, Next, Outcome, after};
 use windlass_plugin_core::ceilings::CeilingWrite;
 use windlass_plugin_core::cluster::Node;
+use windlass_plugin_core::pods::CeilingOn;
 use windlass_protocol::NoSuccess;
 use windlass_protocol::VmName;
 
@@ -36,27 +37,28 @@ impl Plugin {
         let next = writing.turn.next(epoch, |epoch| books.ceiling_due(&writing.vm, epoch.into()));
         match next {
             Next::Ends(outcome) => self.end(turn, &writing.vm, outcome),
-            Next::Reads(on) => self.find(turn, writing, on.uid().to_owned()),
+            Next::Reads(on) => self.find(turn, writing, on),
             Next::Replaces { on, found, write } => {
-                let uid = on.uid().to_owned();
-                let (pod, next) = (writing.vm.clone(), write.next);
-                let call = Call::Replace { pod, uid: uid.clone(), found, next };
-                let task = CeilingTask::Replaces { uid, write };
+                let call = Call::Replace { on: on.clone(), found, next: write.next };
+                let task = CeilingTask::Replaces { on, write };
                 self.ask(turn, call, Task::Ceiling(writing, task));
             }
         }
     }
 
-    fn find(&mut self, turn: &mut Turn<'_>, writing: Writing, uid: String) {
-        let call = Call::Read(writing.vm.clone());
-        self.ask(turn, call, Task::Ceiling(writing, CeilingTask::Reads { uid }));
+    fn find(&mut self, turn: &mut Turn<'_>, writing: Writing, on: CeilingOn) {
+        let call = match &on {
+            CeilingOn::Pod(name, _) => Call::Read(name.clone()),
+            CeilingOn::Object(name, _) => Call::ReadObject(name.clone()),
+        };
+        self.ask(turn, call, Task::Ceiling(writing, CeilingTask::Reads { on }));
     }
 
     pub(super) fn replaced(
         &mut self,
         turn: &mut Turn<'_>,
         writing: Writing,
-        (uid, write): (String, &CeilingWrite),
+        (on, write): (CeilingOn, &CeilingWrite),
         answer: Result<Answer, NoSuccess>,
     ) {
         let vm = &writing.vm;
@@ -65,7 +67,7 @@ impl Plugin {
                 self.change(vm, |books| books.ceiling_written(vm, write.next));
                 self.end(turn, vm, Outcome::Written);
             }
-            Err(Ok(())) => self.find(turn, writing, uid),
+            Err(Ok(())) => self.find(turn, writing, on),
             Err(Err(outcome)) => self.end(turn, vm, outcome),
         }
     }
@@ -74,12 +76,21 @@ impl Plugin {
         &mut self,
         turn: &mut Turn<'_>,
         mut writing: Writing,
-        uid: &str,
+        on: &CeilingOn,
         answer: Result<Answer, NoSuccess>,
     ) {
-        match pod_of(answer).map(|read| read.filter(|pod| pod.uid == uid)) {
-            Ok(Some(pod)) => {
-                let (found, vm) = (Found::of(&pod), &writing.vm);
+        let uid = on.uid();
+        let found = match answer {
+            Ok(Answer::Object(read)) => {
+                let read = read.filter(|read| read.machine.uid == uid);
+                Ok(read.map(|read| Found::on(&read)))
+            }
+            answer => pod_of(answer)
+                .map(|read| read.filter(|pod| pod.uid == uid).map(|pod| Found::of(&pod))),
+        };
+        match found {
+            Ok(Some(found)) => {
+                let vm = &writing.vm;
                 self.change(vm, |books| books.ceiling_read(vm, found.ceiling()));
                 writing.turn.read(found);
                 self.write(turn, writing);

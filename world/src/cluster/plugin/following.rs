@@ -3,8 +3,11 @@
 use super::{LISTED_WITHIN, Plugin, StreamState, Task, Turn};
 use crate::cluster::call::{Answer, Call, Kind, Told};
 use crate::cluster::plugin::{Held, Out};
+use crate::cluster::vm_objects::Shown;
+use std::rc::Rc;
 use std::time::Duration;
 use windlass_plugin_core::Rebuild;
+use windlass_plugin_core::pods::Migration;
 use windlass_plugin_core::pods::audit::Page;
 use windlass_protocol::NoSuccess;
 use windlass_protocol::pod::Pod;
@@ -21,7 +24,7 @@ const MOST_TOLD: usize = 4;
 
 impl Plugin {
     pub(super) fn follow(&mut self, turn: &mut Turn<'_>) {
-        for kind in [Kind::Nodes, Kind::Pods] {
+        for kind in self.kinds.iter().copied() {
             let stream = &mut self.streams[kind.at()];
             let is_due = matches!(stream.state, StreamState::Rests(until) if until <= turn.now);
             if !is_due {
@@ -39,7 +42,7 @@ impl Plugin {
         if turn.now >= self.next_audit {
             self.next_audit = turn.now.after(AUDITED_EVERY);
             for kind in Kind::ALL {
-                if !self.streams[kind.at()].wants_list {
+                if !self.streams[kind.at()].wants_list && kind != Kind::Migrations {
                     self.ask(turn, Call::List(kind), Task::Audit(kind));
                 }
             }
@@ -66,21 +69,21 @@ impl Plugin {
     }
 
     /// A watch tells of an object.
-    pub(crate) fn tell(&mut self, revision: u64, told: Told) {
+    pub(crate) fn tell(&mut self, now: Moment, revision: u64, told: Told) {
         let stream = &mut self.streams[told.kind().at()];
         stream.highest = stream.highest.max(revision);
         stream.told.push_back(told.clone());
         if stream.told.len() > MOST_TOLD {
             stream.told.pop_front();
         }
-        self.hear(told);
+        self.hear(now, told);
     }
 
     /// A watch tells once more of what it told before.
-    pub(crate) fn repeat(&mut self, kind: Kind, nth: usize) {
+    pub(crate) fn repeat(&mut self, now: Moment, kind: Kind, nth: usize) {
         let told = &self.streams[kind.at()].told;
         if let Some(told) = told.get(nth % told.len().max(1)).cloned() {
-            self.hear(told);
+            self.hear(now, told);
         }
     }
 
@@ -90,12 +93,24 @@ impl Plugin {
         stream.number += 1;
     }
 
-    fn hear(&mut self, told: Told) {
+    /// Whether a watch that it follows is to deliver up to this revision before all is known.
+    pub(crate) fn has_come_to(&self, kind: Kind, revision: u64) -> bool {
+        !self.kinds.contains(&kind) || self.follows(kind).is_some_and(|at| at <= revision)
+    }
+
+    fn hear(&mut self, now: Moment, told: Told) {
         match told {
             Told::Pod(pod) => drop(self.books.pod_seen(Pod::clone(&pod))),
             Told::PodGone(pod) => drop(self.books.pod_gone(&pod.name, &pod.uid)),
             Told::Node(node) => drop(self.books.node_seen(&node, || Held::empty(&node.name))),
             Told::NodeGone(node) => self.books.node_gone(&node.name),
+            Told::Object(shown) => drop(self.books.object_seen(shown.object.clone())),
+            Told::ObjectGone(shown) => {
+                drop(self.books.object_gone(&shown.object.name, &shown.object.uid));
+            }
+            Told::Migration(migration) => {
+                self.books.migration_seen(Migration::clone(&migration), now);
+            }
         }
     }
 
@@ -127,6 +142,17 @@ impl Plugin {
                 }
                 self.rebuild.pods_listed(turn.now, epoch, inherited);
                 (at, highest.unwrap_or(0))
+            }
+            Ok(Answer::Objects(all, at)) => {
+                let objects = all.iter().map(|shown| shown.object.clone()).collect();
+                self.books.objects_listed(objects);
+                self.rebuild.objects_listed(epoch);
+                let of = |shown: &Rc<Shown>| shown.object.revision.parse().ok();
+                (at, all.iter().filter_map(of).max().unwrap_or(0))
+            }
+            Ok(Answer::Migrations(migrations, at)) => {
+                self.books.migrations_listed(migrations, turn.now);
+                (at, 0)
             }
             Ok(_) | Err(_) => return self.failed(turn, kind),
         };
@@ -190,6 +216,13 @@ impl Plugin {
                 let known = |name: &String| books.node_revision(name);
                 (at, self.audit_of_nodes.look(page, books.nodes().count(), known).is_off())
             }
+            Ok(Answer::Objects(all, at)) => {
+                let of = |it: &Rc<Shown>| (it.object.name.clone(), it.object.revision.clone());
+                let page = Page { objects: all.iter().map(of).collect(), all: Some(all.len()) };
+                self.audit_of_objects.begin_pass();
+                let known = |name: &VmName| books.object_revision(name);
+                (at, self.audit_of_objects.look(page, books.objects(), known).is_off())
+            }
             Ok(_) | Err(_) => return,
         };
         if at < highest || looked {
@@ -198,6 +231,7 @@ impl Plugin {
             match kind {
                 Kind::Nodes => self.audit_of_nodes.begin(),
                 Kind::Pods => self.audit.begin(),
+                Kind::Objects | Kind::Migrations => self.audit_of_objects.begin(),
             }
             self.list_again(turn.now, kind);
         }
@@ -211,6 +245,8 @@ impl Kind {
         match self {
             Self::Nodes => 0,
             Self::Pods => 1,
+            Self::Objects => 2,
+            Self::Migrations => 3,
         }
     }
 }
