@@ -176,7 +176,7 @@ impl Driver for NeonDriver {
         self.settle().await?;
         let machine = self.shown().await?;
         self.vm.of(&machine)?;
-        core::seen(&machine).map_err(DriverError::Broken)
+        self.writes.seen(&machine).map_err(DriverError::Broken)
     }
 
     async fn resize(&mut self, resize: Resize) -> Result<(), DriverError> {
@@ -184,6 +184,7 @@ impl Driver for NeonDriver {
         let machine = self.found.get();
         self.vm.of(&machine)?;
         let change = core::change(&machine, resize).map_err(refused)?;
+        self.writes.send(&machine);
         let written = self.vm.machines.write(&machine, change).await;
         let answer = written.as_ref().copied().map_err(Failure::kind);
         self.writes.answered(self.now(), answer).map_err(|unwritten| match unwritten {

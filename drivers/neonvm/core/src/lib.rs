@@ -8,7 +8,7 @@ mod sizes;
 mod writes;
 
 pub use patch::{DEADLINE, WRITTEN_WITHIN, patch};
-pub use sizes::{Change, PROMISES, capabilities, change, seen};
+pub use sizes::{Change, PROMISES, capabilities, change};
 pub use writes::{Unwritten, Writes};
 
 use windlass_protocol::vm_object::{Machine, MachinePhase};

@@ -54,7 +54,7 @@ pub fn capabilities(machine: &Machine) -> Result<Capabilities, String> {
 ///
 /// # Errors
 /// What the object says wrongly.
-pub fn seen(machine: &Machine) -> Result<Seen, String> {
+pub(crate) fn seen(machine: &Machine) -> Result<Seen, String> {
     let Sizes { min, max, used } = sizes(machine)?;
     let boot = min.mem;
     Ok(Seen {

@@ -61,6 +61,7 @@ impl NodeAgent {
                 }
                 Act::Writes(change, sent) => {
                     (runner.sent, runner.is_busy) = (Some(sent), true);
+                    runner.writes.send(&shown.machine);
                     let session = runner.session;
                     let patch = driver::patch(&shown.machine, change);
                     let looked = Box::new(shown.machine.clone());
@@ -132,7 +133,7 @@ impl Runner {
 
     /// What its look at the object leads to. It gives back before it asks for less, and takes what it was permitted.
     fn plan(
-        &self,
+        &mut self,
         (now, world): (Moment, Moment),
         machine: &Machine,
         pod: &VmName,
@@ -143,7 +144,7 @@ impl Runner {
         if self.is_busy || !self.writes.are_shown(machine) {
             return None;
         }
-        let (seen, can) = (driver::seen(machine).ok()?, driver::capabilities(machine).ok()?);
+        let (seen, can) = (self.writes.seen(machine).ok()?, driver::capabilities(machine).ok()?);
         let has = seen.upper().max(self.sent.unwrap_or_default());
         let goal = scaler.goal.max(can.min).min(can.max);
         if let (RunState::Running, None) = (seen.state, self.sent)
