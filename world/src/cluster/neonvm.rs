@@ -278,7 +278,7 @@ impl ClusterWorld {
             Some((pod, _)) => {
                 let is_going = self.api.pods.get(&pod).is_some_and(|pod| pod.is_terminating);
                 if !is_going {
-                    let grace = self.chance.below(4_000);
+                    let grace = self.chance.below(1_500);
                     self.delete(&pod, grace);
                 }
                 self.arrange(1_000, Due::Reconciles(uid.to_owned()));

@@ -106,11 +106,11 @@ impl NodeAgent {
         self.hear(turn, told);
     }
 
-    /// A watch tells once more of what it told before.
+    /// A watch tells once more what it told last, in order, as one does that goes on from before.
     pub(crate) fn repeat(&mut self, turn: &mut Turn<'_>, kind: Kind, nth: usize) {
         let Some(stream) = self.stream(kind) else { return };
-        let told = stream.told.get(nth % stream.told.len().max(1)).cloned();
-        if let Some(told) = told {
+        let from = nth % stream.told.len().max(1);
+        for told in stream.told.iter().skip(from).cloned().collect::<Vec<_>>() {
             turn.met.note("watch events that came again to the agent of a node");
             self.hear(turn, told);
         }

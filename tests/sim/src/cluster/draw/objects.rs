@@ -3,6 +3,7 @@
 
 use super::{put_in, to_usize};
 use crate::cluster::Turn;
+use std::time::Duration;
 use windlass_world::Chance;
 use windlass_world::cluster::Step;
 use windlass_world::cluster::steps::NAMES;
@@ -36,6 +37,28 @@ pub(super) fn put(nodes: usize, turns: &mut Vec<Turn>, chance: &mut Chance) {
     if chance.happens(20) {
         put_in(turns, (20, 100), Step::Unlabel(name(chance)), chance);
     }
+    for _ in 0..2 + chance.below(2) {
+        outdate(nodes, turns, chance);
+    }
+}
+
+/// A VM gets another pod, or another object of its name, while all agents stand still: what they write then was looked at before.
+fn outdate(nodes: usize, turns: &mut Vec<Turn>, chance: &mut Chance) {
+    let name = name(chance);
+    let vm = |units| Step::Machine { name, units, most: 4, least: 1 };
+    let mut steps =
+        vec![(100, vm(2)), (6_000 + chance.below(9_000), Step::Goal { name, units: 2 })];
+    steps.extend((0..nodes).map(|node| (1, Step::AgentStop(node, 5_500))));
+    steps.push((1, Step::Goal { name, units: 1 }));
+    match chance.below(3) {
+        0 => steps.push((100, Step::MachinePod { name, grace: None })),
+        1 => steps.push((100, Step::Move { name, fails: false })),
+        _ => steps.extend([(100, Step::MachineGone(name)), (chance.below(3_000), vm(2))]),
+    }
+    // There is room for it at the beginning.
+    let at = to_usize(chance.below((turns.len() as u64 + 1).min(20)));
+    let turn = |(after, step)| Turn { after: Duration::from_millis(after), step };
+    turns.splice(at..at, steps.into_iter().map(turn));
 }
 
 fn instead(step: Step, nodes: usize, chance: &mut Chance) -> Step {
