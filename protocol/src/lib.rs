@@ -45,7 +45,7 @@ pub use ids::{AgentId, Generation, Sequence, VmName};
 pub use moment::Moment;
 pub use no_success::NoSuccess;
 pub use reason::{Clip, Peer, Reason, Signal, Signals, Waiting};
-pub use shortage::{Axis, Note, Shortage};
+pub use shortage::{Axis, Held, Note, Shortage};
 pub use size::{
     Capabilities, CpuLimit, LimitCounts, MemorySeen, Promises, Resize, RunState, Seen, ShrinkCpu,
 };

@@ -27,6 +27,8 @@ pub struct Node {
     pub labels: BTreeMap<String, String>,
     /// Whether the node takes no further pods: it is cordoned.
     pub is_unschedulable: bool,
+    /// Whether its kubelet says that the node is short of memory.
+    pub has_memory_pressure: bool,
     /// The taints.
     pub taints: Vec<Taint>,
     /// The quantities that are invalid, and what counts in their place.
@@ -89,6 +91,13 @@ struct TaintWire {
 #[derive(Default, Deserialize)]
 struct Status {
     allocatable: Option<Amounts>,
+    conditions: Option<Vec<ConditionWire>>,
+}
+
+#[derive(Deserialize)]
+struct ConditionWire {
+    r#type: Option<String>,
+    status: Option<String>,
 }
 
 // === impl Node ===
@@ -101,9 +110,9 @@ impl TryFrom<NodeWire> for Node {
         let (spec, status) = (wire.spec.unwrap_or_default(), wire.status.unwrap_or_default());
         let missing = || BadBody::Missing { field: "metadata.name".to_owned() };
         let mut reading = Reading::with(Instead::Zero);
-        let allocatable = status.allocatable;
+        let conditions = status.conditions.unwrap_or_default();
         let allocatable =
-            allocatable.map(|amounts| amounts.resources("status.allocatable", &mut reading));
+            status.allocatable.map(|amounts| amounts.resources("status.allocatable", &mut reading));
         Ok(Self {
             name: metadata.name.filter(|name| !name.is_empty()).ok_or_else(missing)?,
             uid: metadata.uid.unwrap_or_default(),
@@ -111,9 +120,19 @@ impl TryFrom<NodeWire> for Node {
             allocatable: allocatable.unwrap_or_default(),
             labels: metadata.labels.unwrap_or_default(),
             is_unschedulable: spec.unschedulable.unwrap_or(false),
+            has_memory_pressure: conditions.iter().any(ConditionWire::is_memory_pressure),
             taints: spec.taints.unwrap_or_default().into_iter().map(Taint::from).collect(),
             problems: reading.problems,
         })
+    }
+}
+
+// === impl ConditionWire ===
+
+impl ConditionWire {
+    fn is_memory_pressure(&self) -> bool {
+        let is = |text: &Option<String>, word: &str| text.as_deref() == Some(word);
+        is(&self.r#type, "MemoryPressure") && is(&self.status, "True")
     }
 }
 

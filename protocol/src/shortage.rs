@@ -19,6 +19,16 @@ pub enum Axis {
     Memory,
 }
 
+/// The reason why no VM of a node grows on an axis, whatever room the node has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Held {
+    /// The node is cordoned.
+    Cordoned,
+    /// The node's kubelet reports that the node is short of memory.
+    MemoryPressure,
+}
+
 /// The permit is smaller than the request on one axis. Amounts are in the axis's unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shortage {
@@ -41,6 +51,9 @@ pub struct Shortage {
     /// largest reservations; [`MOST_NAMED`] at most. VMs that wait for the same room share one list.
     #[serde(serialize_with = "list", deserialize_with = "shared")]
     pub others: Arc<[Booked]>,
+    /// The reason why no VM of the node grows on this axis; `None` if VMs may grow. Then no room is free to them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Held>,
 }
 
 /// One or several requests of a VM in a row that got less.
@@ -85,6 +98,17 @@ impl Axis {
     }
 }
 
+// === impl Held ===
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cordoned => "the node is cordoned",
+            Self::MemoryPressure => "the node is short of memory, says its kubelet",
+        })
+    }
+}
+
 // === impl Shortage ===
 
 /// `2 vCPU of 4 vCPU: 1 vCPU of the node's 6 vCPU is free, of which 1 vCPU is kept for others;
@@ -93,6 +117,9 @@ impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |amount| self.axis.show(amount);
         write!(f, "{} of {}: ", show(self.permitted), show(self.asked))?;
+        if let Some(held) = self.held {
+            return write!(f, "{held}, and no VM on it grows meanwhile");
+        }
         if self.over > 0 {
             write!(f, "{} more is reserved than the node's {}", show(self.over), show(self.room))?;
         } else {

@@ -349,7 +349,10 @@ fn a_node_is_read_from_what_the_api_server_writes() {
                 {"key": "new", "effect": "Later"},
             ],
         },
-        "status": {"capacity": {"cpu": "16"}, "allocatable": {"cpu": "15890m", "memory": "62Gi"}},
+        "status": {"capacity": {"cpu": "16"}, "allocatable": {"cpu": "15890m", "memory": "62Gi"}, "conditions": [
+            {"type": "DiskPressure", "status": "False"},
+            {"type": "MemoryPressure", "status": "True", "reason": "KubeletHasInsufficientMemory"},
+        ]},
     }))
     .unwrap();
     let taint = |key: &str, value: &str, effect| Taint {
@@ -364,6 +367,7 @@ fn a_node_is_read_from_what_the_api_server_writes() {
         allocatable: size(15_890, 62 << 30),
         labels: [("zone".to_owned(), "a".to_owned())].into(),
         is_unschedulable: true,
+        has_memory_pressure: true,
         taints: vec![
             taint("vms", "only", Effect::NoSchedule),
             taint("node.kubernetes.io/unreachable", "", Effect::NoExecute),
@@ -380,10 +384,13 @@ fn a_node_that_reports_nothing_has_no_room() {
     for text in [
         r#"{"metadata":{"name":"a"}}"#,
         r#"{"metadata":{"name":"a","labels":null},"spec":null,"status":{"allocatable":null}}"#,
+        r#"{"metadata":{"name":"a"},"status":{"conditions":[{"type":"MemoryPressure","status":"Unknown"}]}}"#,
+        r#"{"metadata":{"name":"a"},"status":{"conditions":[{"status":"True"}]}}"#,
         r#"{"metadata":{"name":"a"},"spec":{"taints":null},"status":{"allocatable":{"cpu":null}}}"#,
     ] {
         let node: Node = serde_json::from_str(text).unwrap();
         assert_eq!((node.allocatable, node.is_unschedulable), (Resources::ZERO, false));
+        assert!(!node.has_memory_pressure);
         assert_eq!((node.labels.len(), node.taints.len()), (0, 0));
     }
     let nameless = serde_json::from_str::<Node>(r#"{"spec":{}}"#).unwrap_err().to_string();

@@ -19,6 +19,8 @@
 //! permit, the books reserve what of it is still free before they grant anything else.
 //! `tests/laws.rs` looks for counterexamples of both.
 //!
+//! While growth is [held](crate::hold), no VM gets more on that axis than is reserved for it.
+//!
 //! A VM that is about to be moved gets no more; once its agent was told so, its size must stay.
 //!
 //! Where [ceilings](crate::ceilings) are recorded, [`Books::propose`] reserves what it would grant and has its
@@ -31,6 +33,7 @@ use crate::ask::{Ask, Granted, Proposed};
 use crate::by_name::ByName;
 use crate::ceilings::Kept;
 use crate::entry::{Above, Basis, Entry, Moving};
+use crate::hold::Hold;
 use crate::offer::Offer;
 use crate::summary::Summary;
 use crate::tally::Tally;
@@ -43,6 +46,7 @@ use windlass_protocol::{Axis, Bytes, MilliCpu, Moment, Note, Resources, VmName, 
 #[derive(Clone, Debug)]
 pub struct Books {
     room: Resources,
+    hold: Hold,
     vms: ByName<VmName, Entry>,
     tally: Tally,
     /// No claim ends before this.
@@ -72,7 +76,8 @@ pub enum BooksError {
 impl Books {
     /// The books of an empty node with this much room.
     pub fn new(room: Resources) -> Self {
-        Self { room, vms: ByName::default(), tally: Tally::default(), claims_end: None }
+        let (hold, vms, tally) = Default::default();
+        Self { room, hold, vms, tally, claims_end: None }
     }
 
     /// The most that may be reserved.
@@ -83,6 +88,16 @@ impl Books {
     /// The node has this much room from here on.
     pub fn set_room(&mut self, room: Resources) {
         self.room = room;
+    }
+
+    /// This keeps the VMs of the node from growing from here on.
+    pub fn set_hold(&mut self, hold: Hold) {
+        self.hold = hold;
+    }
+
+    /// What keeps the VMs of the node from growing.
+    pub const fn hold(&self) -> Hold {
+        self.hold
     }
 
     /// A VM is on this node, and `ceiling` may have been reserved for it. Entering again changes its
@@ -309,7 +324,8 @@ impl Books {
         let spoken = entry.part();
         let cpu = wanted.cpu.milli();
         let is_sayable = ask.sayable(Axis::Cpu, cpu) == cpu;
-        if is_sayable && self.tally.meets(self.room, vm, wanted, &before, &spoken) {
+        let opened = self.hold.opens(self.room);
+        if is_sayable && self.tally.meets(opened, vm, wanted, &before, &spoken) {
             let granted = entry.settle(now, Granted::all(wanted, moving), &ask, above);
             self.tally.change(&entry.name, Some(before), Some(entry.part()));
             return Ok((read, granted));
@@ -319,7 +335,8 @@ impl Books {
         self.claims_end = self.claims_end.into_iter().chain(claim).min();
 
         let offers = [Axis::Cpu, Axis::Memory]
-            .map(|axis| Offer::of(axis, &mut self.tally, self.room, vm, &ask, spoken.reserved));
+            .map(|axis| (axis, self.hold.on(axis)))
+            .map(|on| Offer::of(on, &mut self.tally, self.room, vm, &ask, spoken.reserved));
         let short = offers.iter().filter(|offer| offer.is_short());
         let entry = if short.clone().all(|offer| self.tally.names_known(offer.axis, offer.free)) {
             entry
@@ -460,7 +477,7 @@ impl Books {
 /// What the books come to follows from what is in them.
 impl PartialEq for Books {
     fn eq(&self, other: &Self) -> bool {
-        self.room == other.room && self.vms == other.vms
+        (self.room, self.hold) == (other.room, other.hold) && self.vms == other.vms
     }
 }
 

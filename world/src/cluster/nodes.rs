@@ -95,6 +95,7 @@ pub(crate) fn node(nth: usize, units: u64, sharing: Sharing) -> Node {
         allocatable: cu(units),
         labels: sharing.labels(),
         is_unschedulable: false,
+        has_memory_pressure: false,
         taints: Vec::new(),
         problems: Vec::new(),
     }

@@ -270,6 +270,7 @@ fn a_page_answers_who_got_the_room_and_what_is_waited_for() {
                 over: 0,
                 kept: 0,
                 others: others().into(),
+                held: None,
             },
             Shortage {
                 axis: Axis::Memory,
@@ -280,6 +281,7 @@ fn a_page_answers_who_got_the_room_and_what_is_waited_for() {
                 over: 0,
                 kept: 256 << 20,
                 others: others().into(),
+                held: None,
             },
         ],
     };

@@ -17,6 +17,7 @@ enum Act {
     Moves(usize, bool),
     Ask(usize, u64, Option<u64>),
     Room(u64),
+    Hold(bool, bool),
     Wait(u64),
 }
 
@@ -71,6 +72,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (vm.clone(), any::<bool>()).prop_map(|(vm, moves)| Act::Moves(vm, moves)),
         6 => (vm, 0..6_u64, prop::option::of(0..6_u64)).prop_map(|(vm, w, l)| Act::Ask(vm, w, l)),
         1 => (4..20_u64).prop_map(Act::Room),
+        1 => any::<(bool, bool)>().prop_map(|(cordon, pressure)| Act::Hold(cordon, pressure)),
         1 => (1..12_u64).prop_map(Act::Wait),
     ]
 }
@@ -93,6 +95,9 @@ fn play(books: &mut Books, now: Moment, act: Act) -> Moment {
             let _ = books.request(now, &name(vm), ask);
         }
         Act::Room(room) => books.set_room(cu(room)),
+        Act::Hold(is_cordoned, has_memory_pressure) => {
+            books.set_hold(Hold { is_cordoned, has_memory_pressure });
+        }
         Act::Wait(seconds) => return now.after(Duration::from_secs(seconds)),
     }
     now

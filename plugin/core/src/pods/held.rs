@@ -5,6 +5,7 @@
 
 use crate::books::Books;
 use crate::cluster::Node;
+use crate::hold::Hold;
 use crate::pods::pools::Mode;
 use crate::pods::share::{Own, Share};
 use crate::pods::taken::Taken;
@@ -98,6 +99,7 @@ impl<N: Node> HeldNode<N> {
         seen.allocatable = allocatable;
         (seen.is_gone, seen.mode, seen.watermark) = (false, mode, watermark);
         seen.change(before, taken, |books| {
+            books.set_hold(Hold::of(node));
             for (name, share) in shares {
                 enter(books, name, share, mode);
             }

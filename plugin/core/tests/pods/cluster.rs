@@ -63,6 +63,7 @@ pub(crate) fn node(name: &str, allocatable: Resources) -> node::Node {
         allocatable,
         labels: BTreeMap::new(),
         is_unschedulable: false,
+        has_memory_pressure: false,
         taints: Vec::new(),
         problems: Vec::new(),
     }

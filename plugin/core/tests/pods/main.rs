@@ -4,6 +4,7 @@
 mod advice;
 mod cluster;
 mod headroom;
+mod holds;
 mod laws;
 mod leaving;
 mod limits;
