@@ -14,6 +14,7 @@ use std::time::Duration;
 use tracing::{debug, info, warn};
 use windlass_agent_core::wire::{self, WireError};
 use windlass_agent_core::{Asking, Event, Failure};
+use windlass_protocol::plugin::Told;
 use windlass_protocol::{Moment, Peer, PluginVersion, VmInfo};
 use windlass_scaling::Sample;
 
@@ -67,15 +68,16 @@ impl Plugin {
         Self { permits, counts, health: Mutex::default() }
     }
 
-    /// Asks for a permit. Always ends within `limit`, with exactly one event for the scaler.
+    /// Asks for a permit, and tells what people are to know of the VM. Always ends within `limit`, with exactly one event for the scaler.
     pub(crate) async fn ask(
         &self,
         info: &VmInfo,
         asking: &Asking,
         sample: Option<&Sample>,
+        told: Told,
         limit: Duration,
     ) -> Event {
-        let body = match wire::to_plugin(info, asking, sample) {
+        let body = match wire::to_plugin_telling(info, asking, sample, Some(told)) {
             Ok(body) => Bytes::from(body),
             Err(error) => {
                 warn!(%error, "permit request does not fit the wire");

@@ -78,6 +78,7 @@ async fn ask(address: SocketAddr) -> PermitResponse {
         resources: cu(2),
         last_permit: None,
         metrics: None,
+        told: None,
     };
     let body = request.encode(slot).unwrap();
     let head = format!(

@@ -13,7 +13,7 @@ pub(crate) mod read;
 pub(crate) mod write;
 
 pub(crate) use parse::{Json, Parser, first, whole};
-pub(crate) use read::{Path, Read, read_object, read_written};
+pub(crate) use read::{Path, Read, read_object, read_written, read_written_but};
 pub(crate) use write::{Write, Writer, encode};
 
 use crate::BadBody;

@@ -13,6 +13,7 @@
 //! completes it.
 
 mod parts;
+mod told;
 mod wire;
 
 use crate::go_json::{self, Parser, Read, keys};
@@ -21,6 +22,8 @@ use crate::{BadBody, Bytes, ComputeUnit, MilliCpu, Resources, VmName};
 use parts::{Memory, Size, Slots};
 use thiserror::Error;
 use wire::{In, Request, Response};
+
+pub use told::{LONGEST_WORDS, Told, Why};
 
 /// The port on which a plugin listens for permits.
 pub const PORT: u16 = 10299;
@@ -46,6 +49,8 @@ pub struct PermitRequest {
     pub last_permit: Option<Resources>,
     /// Its load, if it is known.
     pub metrics: Option<Metrics>,
+    /// What its agent tells people of it: in versions from v5.0 on, by agents of ours alone.
+    pub told: Option<Box<Told>>,
 }
 
 /// How busy a VM is; versions say more or less of it.
@@ -146,10 +151,17 @@ impl PermitRequest {
     /// If an amount does not fit.
     pub fn encode(&self, slot: Bytes) -> Result<Vec<u8>, OverRange> {
         let has = self.version.features();
-        Ok(match has.memory_in_bytes {
-            true => go_json::encode(&In(has, &Request::<Memory>::of(self, slot)?)),
-            false => go_json::encode(&In(has, &Request::<u16>::of(self, slot)?)),
-        })
+        if !has.memory_in_bytes {
+            return Ok(go_json::encode(&In(has, &Request::<u16>::of(self, slot)?)));
+        }
+        let mut request = Request::<Memory>::of(self, slot)?;
+        let body = go_json::encode(&In(has, &request));
+        if body.len() <= BODY_LIMIT || request.told.is_none() {
+            return Ok(body);
+        }
+        // No more is read of it.
+        request.told = None;
+        Ok(go_json::encode(&In(has, &request)))
     }
 
     /// The metrics, if all that its version says of them is known. JSON has no NaN: a figure that
@@ -224,6 +236,15 @@ impl RawRequest {
             Said::Slots(request) => std::mem::take(&mut request.vm),
             Said::Bytes(request) => std::mem::take(&mut request.vm),
         }
+    }
+
+    /// Takes out what its agent tells people, in slots of this size if memory counts in slots.
+    pub fn take_told(&mut self, slot: Bytes) -> Option<Box<Told>> {
+        let told = match &mut self.0 {
+            Said::Slots(request) => request.told.take().map(|told| told.told(slot)),
+            Said::Bytes(request) => request.told.take().map(|told| told.told(slot)),
+        };
+        told.map(Box::new)
     }
 
     /// Whether it says how busy the VM is.

@@ -117,7 +117,7 @@ proptest! {
         let unit = Some(Resources { mem: slot.max(Bytes::from_bytes(1)), ..size(1000, 0) });
         let vm = VmName { namespace, name };
         let request =
-            PermitRequest { version, vm: vm.clone(), unit, resources, last_permit: last, metrics };
+            PermitRequest { version, vm: vm.clone(), unit, resources, last_permit: last, metrics, told: None };
         match request.encode(slot) {
             Ok(body) => {
                 let raw = RawRequest::decode(&body).unwrap();
@@ -155,7 +155,7 @@ proptest! {
         let metrics = Some(Metrics { load_1m, load_5m, memory_usage });
         let (vm, unit) = (VmName::on_host("a"), Some(size(1000, 1 << 30)));
         let resources = size(3000, 1 << 30);
-        let request = PermitRequest { version, vm, unit, resources, last_permit: None, metrics };
+        let request = PermitRequest { version, vm, unit, resources, last_permit: None, metrics, told: None };
         let body = request.encode(SLOT).unwrap();
         let read = RawRequest::decode(&body).unwrap().with_slot(SLOT).unwrap();
         let known = |figure: Option<f32>| figure.is_some_and(f32::is_finite);

@@ -8,7 +8,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
-use windlass_protocol::plugin::{Metrics, PermitRequest, PermitResponse, RawRequest};
+use windlass_protocol::plugin::{Metrics, PermitRequest, PermitResponse, RawRequest, Told, Why};
 use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, PluginVersion, Resources, VmName};
 
 const SLOT: Bytes = Bytes::from_gib(1);
@@ -112,6 +112,24 @@ fn plugin_v5_0() {
     response("plugin-v5.0-response-migrate.json", version, permit, true);
 }
 
+/// No release of the reference writes this: it is ours.
+#[test]
+fn a_request_that_tells_people_of_its_vm() {
+    let golden = std::fs::read(folder().join("plugin-v5.0-request-told.json")).unwrap();
+    let words = "No informant in the guest speaks for the VM, so it does not grow.";
+    let said = PermitRequest {
+        version: PluginVersion::V5_0,
+        vm: VmName::on_host("vm1"),
+        unit: Some(size(250, 1)),
+        resources: size(2000, 2),
+        last_permit: None,
+        metrics: None,
+        told: Some(Box::new(Told::new(Some(size(3000, 3)), Why::NoInformant, words))),
+    };
+    assert_eq!(said.encode(SLOT).unwrap(), golden);
+    assert_eq!(RawRequest::decode(&golden).unwrap().with_slot(SLOT), Ok(said));
+}
+
 /// What a version says of a request is what is read of it, and no more.
 fn request(
     file: &str,
@@ -123,7 +141,7 @@ fn request(
 ) {
     let vm = VmName { namespace: namespace.into(), name: name.into() };
     let unit = Some(size(250, 1));
-    let said = PermitRequest { version, vm, unit, resources, last_permit, metrics };
+    let said = PermitRequest { version, vm, unit, resources, last_permit, metrics, told: None };
     let golden = std::fs::read_to_string(folder().join(file)).unwrap();
     assert_eq!(String::from_utf8(said.encode(SLOT).unwrap()).unwrap(), golden, "{file}");
 

@@ -62,6 +62,7 @@ mod signals;
 mod sizing;
 mod status;
 mod target;
+mod telling;
 mod vm;
 
 use crate::backoff::Jitter;

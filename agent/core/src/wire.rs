@@ -15,4 +15,4 @@ pub mod plugin;
 pub use callback::{Uncalled, call_answer, called};
 pub use error::WireError;
 pub use informant::{Offered, Said, from_informant, to_informant};
-pub use plugin::{UNSAID, from_plugin, to_plugin};
+pub use plugin::{UNSAID, from_plugin, to_plugin, to_plugin_telling};

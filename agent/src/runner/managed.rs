@@ -303,9 +303,11 @@ impl Managed {
             Action::AskPlugin(asking) => {
                 self.sizes.asks(self.scaler.upper(), asking.resources);
                 let (shared, info) = (self.shared.clone(), self.vm.info.clone());
-                let sample = self.scaler.fresh_reading(self.shared.clock.now()).copied();
+                let now = self.shared.clock.now();
+                let (sample, told) =
+                    (self.scaler.fresh_reading(now).copied(), self.scaler.told(now));
                 self.in_flight.start(peer, async move {
-                    shared.plugin.ask(&info, &asking, sample.as_ref(), times.permit).await
+                    shared.plugin.ask(&info, &asking, sample.as_ref(), told, times.permit).await
                 });
             }
             Action::Register(_) => {

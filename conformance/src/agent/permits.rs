@@ -64,7 +64,9 @@ fn keys(bench: &Bench) -> Verdict {
     };
     let asked = requests(&stage.world(), bench);
     for body in asked {
-        ensure(keys_of(&body) == expected, || {
+        // What an agent of ours tells people is one more key of v5.0.
+        let said = keys_of(&body).into_iter().filter(|key| number < 7 || *key != "windlass");
+        ensure(said.eq(expected.iter().copied()), || {
             format!("POST {body}: the keys {expected:?} were expected")
         })?;
         ensure(body["pod"] == serde_json::json!({ "namespace": "default", "name": "a" }), || {

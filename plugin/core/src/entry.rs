@@ -3,6 +3,7 @@
 use crate::ask::{Ask, Granted};
 use crate::ceilings::Recorded;
 use crate::cover::Cover;
+use crate::heard::Heard;
 use crate::journal::Journal;
 use crate::late::Answers;
 use crate::tally::{Part, Want};
@@ -28,6 +29,7 @@ pub(crate) struct Entry {
     pub(crate) is_remote: bool,
     /// Whether a first word may be one of the agent of another VM of this name.
     pub(crate) has_namesake: bool,
+    pub(crate) heard: Heard,
     answers: Answers,
 }
 
@@ -76,7 +78,7 @@ pub(crate) enum Basis {
 /// What a VM wants beyond what is reserved for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Claim {
-    wanted: Resources,
+    pub(crate) wanted: Resources,
     pub(crate) until: Moment,
     /// It is granted in multiples of this; zero means any amount.
     grain: Resources,
@@ -86,7 +88,8 @@ pub(crate) struct Claim {
 
 impl Entry {
     pub(crate) fn new(name: Arc<VmName>, record: VmRecord, basis: Basis) -> Self {
-        let (floor, journal, answers) = (Resources::ZERO, Journal::default(), Answers::default());
+        let (journal, answers, heard) = Default::default();
+        let floor = Resources::ZERO;
         let (claim, moving, cover) = (None, Moving::No, Cover::Nothing);
         let (is_remote, has_namesake) = (false, false);
         Self {
@@ -100,6 +103,7 @@ impl Entry {
             journal,
             is_remote,
             has_namesake,
+            heard,
             answers,
         }
     }

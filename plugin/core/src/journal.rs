@@ -9,8 +9,10 @@ use windlass_protocol::{Moment, Note, Resources, Shortage};
 /// The notes kept per VM, at most.
 const MOST_NOTES: usize = 32;
 
+/// Few VMs are ever short: the others have no list.
+#[expect(clippy::box_collection, reason = "an entry of the books has eight bytes for it")]
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Journal(VecDeque<Note>);
+pub(crate) struct Journal(Option<Box<VecDeque<Note>>>);
 
 // === impl Journal ===
 
@@ -22,21 +24,27 @@ impl Journal {
         permit: Resources,
         short: &[Shortage],
     ) {
-        if let Some(note) = self.0.back_mut().filter(|note| is_same(note, asked, permit, short)) {
+        let notes = &mut **self.0.get_or_insert_default();
+        if let Some(note) = notes.back_mut().filter(|note| is_same(note, asked, permit, short)) {
             note.last = now;
             note.times = note.times.saturating_add(1);
             short.clone_into(&mut note.short);
             return;
         }
-        if self.0.len() >= MOST_NOTES {
-            self.0.pop_front();
+        if notes.len() >= MOST_NOTES {
+            notes.pop_front();
         }
         let short = short.to_vec();
-        self.0.push_back(Note { first: now, last: now, times: 1, asked, permit, short });
+        notes.push_back(Note { first: now, last: now, times: 1, asked, permit, short });
     }
 
     pub(crate) fn notes(&self) -> Vec<Note> {
-        self.0.iter().cloned().collect()
+        self.0.iter().flat_map(|notes| notes.iter()).cloned().collect()
+    }
+
+    /// The last one.
+    pub(crate) fn last(&self) -> Option<&Note> {
+        self.0.as_ref()?.back()
     }
 }
 

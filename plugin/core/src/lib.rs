@@ -19,6 +19,7 @@ pub mod certificates;
 pub mod cluster;
 mod cover;
 mod entry;
+mod heard;
 mod hold;
 pub mod host_vms;
 mod journal;

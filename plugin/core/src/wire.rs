@@ -116,7 +116,9 @@ pub fn grant(
     unit: ComputeUnit,
     mut request: RawRequest,
 ) -> Result<Permitted, Refusal> {
-    Waiting { vm: request.take_vm(), request }.again(books, now, unit)
+    let vm = request.take_vm();
+    hear(books, now, &vm, &mut request);
+    Waiting { vm, request }.again(books, now, unit)
 }
 
 /// The same, where an answer may have to wait until a ceiling is recorded.
@@ -130,7 +132,8 @@ pub fn propose(
     mut request: RawRequest,
 ) -> Result<Answer, Refusal> {
     let vm = request.take_vm();
-    // Its VM was taken: the copy is small.
+    hear(books, now, &vm, &mut request);
+    // Its VM and its words were taken: the copy is small.
     let read = |record: &VmRecord| read_by(request.clone(), record);
     Ok(match books.propose_by(now, &vm, read)? {
         (_, Proposed::Waits) => Answer::Waits(Waiting { vm, request }),
@@ -141,6 +144,13 @@ pub fn propose(
             Answer::Permitted(Permitted { vm, version, asked, granted, unit, slot })
         }
     })
+}
+
+/// The agent of this VM was heard, whatever becomes of its request.
+fn hear(books: &mut Books, now: Moment, vm: &VmName, request: &mut RawRequest) {
+    let slot = books.record(vm).map(|record| record.memory_slot).unwrap_or_default();
+    let told = request.take_told(slot);
+    books.hear(now, vm, told);
 }
 
 /// What a request says of a VM that is known like this.
@@ -438,7 +448,8 @@ mod tests {
     fn body(version: PluginVersion, resources: Resources) -> Vec<u8> {
         let metrics = Metrics { load_1m: 0.5, load_5m: Some(0.25), memory_usage: Some(1e9) };
         let (vm, unit, metrics) = (a(), Some(cu(1)), Some(metrics));
-        let request = PermitRequest { version, vm, unit, resources, last_permit: None, metrics };
+        let request =
+            PermitRequest { version, vm, unit, resources, last_permit: None, metrics, told: None };
         request.encode(SLOT).unwrap()
     }
 

@@ -58,8 +58,21 @@ pub(crate) fn read_written(
     from: &mut Parser<'_>,
     fields: &mut [(&str, &mut dyn Read)],
 ) -> Option<()> {
+    read_written_but(from, fields, 0)
+}
+
+/// The same, where as many of the last keys may be missing.
+pub(crate) fn read_written_but(
+    from: &mut Parser<'_>,
+    fields: &mut [(&str, &mut dyn Read)],
+    optional: usize,
+) -> Option<()> {
+    let required = fields.len().saturating_sub(optional);
     let mut before = b'{';
-    for (name, field) in fields {
+    for (nth, (name, field)) in fields.iter_mut().enumerate() {
+        if nth >= required && before == b',' && from.take(b'}') {
+            return Some(());
+        }
         if !from.take(before) || !from.take_key(name) {
             return None;
         }
@@ -151,6 +164,17 @@ impl<T: Read + Default> Read for Option<T> {
             return Some(());
         }
         self.get_or_insert_default().read_written(from)
+    }
+}
+
+/// What few messages have.
+impl<T: Read> Read for Box<T> {
+    fn read(&mut self, at: &Path<'_>, json: &Json) -> Result<(), BadBody> {
+        (**self).read(at, json)
+    }
+
+    fn read_written(&mut self, from: &mut Parser<'_>) -> Option<()> {
+        (**self).read_written(from)
     }
 }
 

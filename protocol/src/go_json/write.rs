@@ -86,6 +86,12 @@ impl<T: Write> Write for Option<T> {
     }
 }
 
+impl<T: Write> Write for Box<T> {
+    fn write(&self, out: &mut Writer) {
+        (**self).write(out);
+    }
+}
+
 impl Write for bool {
     fn write(&self, out: &mut Writer) {
         out.plain(if *self { "true" } else { "false" });

@@ -1,6 +1,7 @@
 //! The keys of requests and answers in each version, as [`PluginFeatures`] says them.
 
 use super::parts::{Counted, Cpu, MOST_CPU, Size};
+use super::told;
 use super::{Metrics, OverRange, PermitRequest, PermitResponse};
 use crate::config::MOST_SLOTS;
 use crate::go_json::{self, Json, Parser, Path, Read, Write, Writer, keys, read, write};
@@ -21,6 +22,7 @@ pub(super) struct Request<M> {
     pub(super) resources: Size<M>,
     last_permit: Option<Size<M>>,
     pub(super) metrics: Option<Metrics>,
+    pub(super) told: Option<Box<told::Wire<M>>>,
 }
 
 #[derive(Default)]
@@ -69,8 +71,11 @@ impl<M: Counted> Request<M> {
         if !has.metrics_may_be_missing {
             metrics.get_or_insert_with(|| busy(resources.cpu));
         }
+        let told = request.told.as_ref().filter(|_| has.tells_people);
+        // What is for people alone is no reason to ask for no permit.
+        let told = told.and_then(|told| told::Wire::of(told, slot).ok()).map(Box::new);
         let (version, vm) = (request.version, request.vm.clone());
-        Ok(Self { version, vm, unit, resources, last_permit, metrics })
+        Ok(Self { version, vm, unit, resources, last_permit, metrics, told })
     }
 
     pub(super) fn with_slot(self, slot: Bytes) -> PermitRequest {
@@ -83,6 +88,7 @@ impl<M: Counted> Request<M> {
             resources: size(self.resources),
             last_permit: self.last_permit.map(size),
             metrics: self.metrics.map(load),
+            told: self.told.map(|told| Box::new(told.told(slot))),
         }
     }
 
@@ -94,13 +100,14 @@ impl<M: Counted> Request<M> {
     ) -> T {
         let VmName { namespace, name } = &mut self.vm;
         let pod: &mut [(&str, &mut dyn Read)] = &mut [("namespace", namespace), ("name", name)];
-        let keys: [(_, _, &mut dyn Read); 6] = [
+        let keys: [(_, _, &mut dyn Read); 7] = [
             (true, "protoVersion", &mut self.version),
             (true, "pod", &mut read::Group(pod)),
             (has.agent_sends_unit, "computeUnit", &mut self.unit),
             (true, "resources", &mut self.resources),
             (has.last_permit, "lastPermit", &mut self.last_permit),
             (true, "metrics", &mut In(has, &mut self.metrics)),
+            (has.tells_people, "windlass", &mut self.told),
         ];
         said(keys, read)
     }
@@ -112,7 +119,8 @@ impl<M: Counted> Read for In<&mut Request<M>> {
     }
 
     fn read_written(&mut self, from: &mut Parser<'_>) -> Option<()> {
-        self.1.keys(self.0, |keys| go_json::read_written(from, keys))
+        let optional = usize::from(self.0.tells_people);
+        self.1.keys(self.0, |keys| go_json::read_written_but(from, keys, optional))
     }
 }
 
@@ -120,13 +128,14 @@ impl<M: Counted> Write for In<&Request<M>> {
     fn write(&self, out: &mut Writer) {
         let Self(has, request) = self;
         let VmName { namespace, name } = &request.vm;
-        let keys: [(_, _, &dyn Write); 6] = [
+        let keys: [(_, _, &dyn Write); 7] = [
             (true, "protoVersion", &request.version),
             (true, "pod", &write::Group(&[("namespace", namespace), ("name", name)])),
             (has.agent_sends_unit, "computeUnit", &request.unit),
             (true, "resources", &request.resources),
             (has.last_permit, "lastPermit", &request.last_permit),
             (true, "metrics", &request.metrics.map(|metrics| In(has, metrics))),
+            (has.tells_people && request.told.is_some(), "windlass", &request.told),
         ];
         said(keys, |keys| out.object(keys));
     }

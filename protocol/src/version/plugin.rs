@@ -32,6 +32,8 @@ pub struct PluginFeatures {
     pub memory_in_bytes: bool,
     /// An agent asks again after an answer that is a refusal. Without it, the reference's agent asks this plugin nothing more.
     pub refusals_pass: bool,
+    /// A request of an agent of ours may tell people of its VM; others pass over it.
+    pub tells_people: bool,
 }
 
 const V1_0: PluginFeatures = PluginFeatures {
@@ -45,6 +47,7 @@ const V1_0: PluginFeatures = PluginFeatures {
     agent_sends_unit: false,
     memory_in_bytes: false,
     refusals_pass: false,
+    tells_people: false,
 };
 const V1_1: PluginFeatures = PluginFeatures { name: "v1.1", metrics_may_be_missing: true, ..V1_0 };
 const V2_0: PluginFeatures = PluginFeatures { name: "v2.0", fractional_cpu: true, ..V1_1 };
@@ -58,8 +61,13 @@ const V2_1: PluginFeatures = PluginFeatures {
 const V3_0: PluginFeatures = PluginFeatures { name: "v3.0", plugin_sends_unit: false, ..V2_1 };
 const V4_0: PluginFeatures =
     PluginFeatures { name: "v4.0", agent_sends_unit: true, memory_in_bytes: true, ..V3_0 };
-const V5_0: PluginFeatures =
-    PluginFeatures { name: "v5.0", memory_usage: false, five_minutes: false, ..V4_0 };
+const V5_0: PluginFeatures = PluginFeatures {
+    name: "v5.0",
+    memory_usage: false,
+    five_minutes: false,
+    tells_people: true,
+    ..V4_0
+};
 
 /// Version number `n` is entry `n - 1`.
 const TABLE: [PluginFeatures; 7] = [V1_0, V1_1, V2_0, V2_1, V3_0, V4_0, V5_0];
@@ -155,6 +163,7 @@ mod tests {
                 (of.plugin_sends_unit, "unit of the plugin"),
                 (of.agent_sends_unit, "unit of the agent"),
                 (of.memory_in_bytes, "bytes"),
+                (of.tells_people, "words for people"),
             ];
             let said = has.iter().filter(|(said, _)| *said).map(|(_, word)| *word);
             said.collect::<Vec<_>>().join(", ")
@@ -170,7 +179,10 @@ mod tests {
                 format!("{older}, five minutes, unit of the plugin"),
                 format!("{older}, five minutes"),
                 format!("{older}, five minutes, unit of the agent, bytes"),
-                format!("{}, unit of the agent, bytes", older.replace(", memory in use", "")),
+                format!(
+                    "{}, unit of the agent, bytes, words for people",
+                    older.replace(", memory in use", "")
+                ),
             ]
         );
     }

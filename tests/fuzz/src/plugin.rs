@@ -111,7 +111,8 @@ impl Node {
             Some(200..=247) => Some(input.size()),
             Some(248..) | None => None,
         };
-        let request = PermitRequest { version, vm, unit, resources, last_permit, metrics };
+        let request =
+            PermitRequest { version, vm, unit, resources, last_permit, metrics, told: None };
         match request.encode(slot) {
             Ok(body) => {
                 understood(&request, slot, &body);

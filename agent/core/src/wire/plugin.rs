@@ -2,7 +2,7 @@
 
 use super::WireError;
 use crate::event::{Asking, Event, Failure};
-use windlass_protocol::plugin::{Metrics, OverRange, PermitRequest, PermitResponse};
+use windlass_protocol::plugin::{Metrics, OverRange, PermitRequest, PermitResponse, Told};
 use windlass_protocol::{Bytes, Resources, VmInfo, words};
 use windlass_scaling::Sample;
 
@@ -24,6 +24,19 @@ pub fn to_plugin(
     asking: &Asking,
     sample: Option<&Sample>,
 ) -> Result<Vec<u8>, OverRange> {
+    to_plugin_telling(info, asking, sample, None)
+}
+
+/// The same, with what the plugin is to show people.
+///
+/// # Errors
+/// If an amount does not fit the wire.
+pub fn to_plugin_telling(
+    info: &VmInfo,
+    asking: &Asking,
+    sample: Option<&Sample>,
+    told: Option<Told>,
+) -> Result<Vec<u8>, OverRange> {
     let unit = Resources::from(asking.unit);
     let request = PermitRequest {
         version: asking.version,
@@ -33,6 +46,7 @@ pub fn to_plugin(
         resources: asking.resources,
         last_permit: asking.last_permit,
         metrics: sample.and_then(metrics),
+        told: told.map(Box::new),
     };
     request.encode(info.memory_slot)
 }

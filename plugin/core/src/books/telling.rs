@@ -1,0 +1,55 @@
+//! What people are told of a VM: what its agent said last, and what the books say of it.
+
+use super::Books;
+use crate::entry::{Basis, Moving};
+use crate::heard::Heard;
+use windlass_protocol::plugin::Told;
+use windlass_protocol::timing::CLAIM_LASTS;
+use windlass_protocol::{Moment, Resources, Shortage, VmName};
+
+/// What the books know of a VM, for people.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    /// What is reserved for it.
+    pub reserved: Resources,
+    /// What it asked for beyond that, and did not get yet.
+    pub wanted: Option<Resources>,
+    /// Why it did not.
+    pub short: Vec<Shortage>,
+    /// When its agent was heard last.
+    pub heard: Option<Moment>,
+    /// What its agent told then.
+    pub told: Option<Told>,
+    /// Its agent speaks for it.
+    pub is_spoken_for: bool,
+    /// It is about to be moved.
+    pub moves: bool,
+}
+
+// === impl Books ===
+
+impl Books {
+    /// The agent of a VM was heard, and told this. Unknown VMs are passed over.
+    pub fn hear(&mut self, now: Moment, vm: &VmName, told: Option<Box<Told>>) {
+        if let Some(entry) = self.vms.get_mut(vm) {
+            entry.heard = Heard { at: Some(now), told };
+        }
+    }
+
+    /// What is known of a VM, if it entered.
+    pub fn known(&self, now: Moment, vm: &VmName) -> Option<Known> {
+        let entry = self.vms.get(vm)?;
+        let claim = entry.claim.filter(|claim| now < claim.until);
+        let note = entry.journal.last().filter(|note| now.since(note.last) < CLAIM_LASTS);
+        let note = note.filter(|_| claim.is_some());
+        Some(Known {
+            reserved: entry.reserved(),
+            wanted: claim.map(|claim| claim.wanted),
+            short: note.map(|note| note.short.clone()).unwrap_or_default(),
+            heard: entry.heard.at,
+            told: entry.heard.told.as_deref().cloned(),
+            is_spoken_for: matches!(entry.basis, Basis::Spoken { .. }),
+            moves: entry.moving != Moving::No,
+        })
+    }
+}
