@@ -1,6 +1,7 @@
 //! The commands that look at a host or change it, one module each.
 
 pub(crate) mod check;
+pub(crate) mod cluster;
 pub(crate) mod completions;
 mod configured;
 pub(crate) mod conformance;

@@ -37,6 +37,7 @@ pub mod vm;
 pub mod vm_file;
 pub mod vm_object;
 pub mod vm_record;
+pub mod vm_view;
 pub mod words;
 
 pub use bad_body::BadBody;

@@ -116,6 +116,7 @@ fn pod() -> Pod {
                 overhead: windlass_protocol::Resources::ZERO,
                 fixed: None,
             })),
+            scaling: None,
             problems: Vec::new(),
         })),
         is_headroom: false,

@@ -3,12 +3,14 @@
 mod folder;
 mod verdict;
 
+use super::cluster;
 use super::configured::Kind;
 use crate::failure::Failure;
 use crate::host::keys::HOST;
 use crate::options::Format;
 use crate::out::{self, Output};
 use crate::problem::Report;
+use crate::server::ServerOptions;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use verdict::{Verdict, verdict};
@@ -33,15 +35,19 @@ are those beside host.toml, and those in `vms.d`; where there are none, those in
 or agent.toml. --kind is then that of files that do not tell it. Nothing is asked of a running program:
 `windlass doctor` does that.
 
+With --server no file is checked, but the VMs of a cluster, as its plugin knows them: each that does not follow its load is
+named, with the reason and what to do. The exit code is 1 if there is any.
+
 Examples:
   windlass check /etc/windlass
   windlass check /etc/windlass/host.toml
   windlass check /etc/windlass/vms.d/*.toml
   windlass check eu1.toml --kind agent
+  windlass check --server https://127.0.0.1:10296 --ca ca.crt --token token
   windlass check --keys")]
 pub(crate) struct Args {
     /// Files of configuration, VM files, or a folder of them.
-    #[arg(value_name = "FILE", required_unless_present = "keys")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["keys", "server"])]
     files: Vec<PathBuf>,
     /// What the files are about; of a folder, those that do not tell.
     #[arg(long, value_enum)]
@@ -51,11 +57,16 @@ pub(crate) struct Args {
     keys: bool,
     #[command(flatten)]
     format: Format,
+    #[command(flatten)]
+    server: ServerOptions,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.keys {
         return keys(args.format.output);
+    }
+    if let Some(url) = args.server.server.as_ref().filter(|_| args.files.is_empty()) {
+        return of_cluster(args, url);
     }
     let each = |file: &PathBuf| {
         if file.is_dir() {
@@ -89,6 +100,14 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         text if verdicts.iter().any(invalid) => Err(Failure::Invalid(text)),
         text => Err(Failure::Missing(text)),
     }
+}
+
+/// What is wrong with the VMs of a cluster.
+fn of_cluster(args: &Args, url: &str) -> Result<(), Failure> {
+    let views = args.server.list(url)?;
+    let (text, is_wrong) = cluster::findings(&views);
+    out::answer(args.format.output, &views, |_| text)?;
+    if is_wrong { Err(Failure::Reported) } else { Ok(()) }
 }
 
 /// Every key by the file that it stands in.

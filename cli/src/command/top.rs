@@ -14,9 +14,11 @@ mod table;
 mod tests;
 
 use crate::client;
+use crate::command::cluster;
 use crate::failure::Failure;
 use crate::options::HostOptions;
 use crate::out::{self, Output};
+use crate::server::ServerOptions;
 use order::{Column, Sorting};
 use sight::look;
 use std::io::IsTerminal;
@@ -27,11 +29,14 @@ use windlass_protocol::status::HostStatus;
 On a terminal: arrows or j and k select a VM, Enter explains it, p pauses or resumes it, left and right
 sort, ? explains the rest, q ends. NO_COLOR turns colours off.
 
+With --server the VMs of a cluster are listed once, as its plugin knows them: those first that do not follow their load.
+
 {}
 Examples:
   windlass top                 live on a terminal, once elsewhere
   windlass top --sort load     the highest load first
   windlass top --once          once
+  windlass top --server https://127.0.0.1:10296 --namespace shop
   windlass top --output json | jq '.vms[] | {{name: .name.name, upper}}'", screen::COLUMNS))]
 pub(crate) struct Args {
     /// Print the table once, also on a terminal.
@@ -42,9 +47,14 @@ pub(crate) struct Args {
     sort: Column,
     #[command(flatten)]
     host: HostOptions,
+    #[command(flatten)]
+    server: ServerOptions,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    if let Some(url) = &args.server.server {
+        return out::answer(args.host.format.output, &args.server.list(url)?, cluster::table);
+    }
     let client = args.host.client()?;
     let sorting = Sorting { by: args.sort, reversed: false };
     match args.host.format.output {

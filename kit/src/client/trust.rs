@@ -216,7 +216,12 @@ impl TrustFile {
 impl TlsWay {
     /// The way to this host, which is a name or an address, and must stand in the server's certificate; `None`: it is neither.
     pub fn new(host: &str, port: u16, trust: Trust) -> Option<Self> {
-        let name = ServerName::try_from(host.to_owned()).ok()?;
+        Self::as_named(host, port, host, trust)
+    }
+
+    /// The same, where another name must stand in the certificate: the way leads through a tunnel.
+    pub fn as_named(host: &str, port: u16, name: &str, trust: Trust) -> Option<Self> {
+        let name = ServerName::try_from(name.to_owned()).ok()?;
         Some(Self { host: host.to_owned(), port, name, trust })
     }
 }

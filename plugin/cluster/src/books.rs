@@ -7,6 +7,7 @@ pub(crate) mod moving;
 mod objects;
 mod permits;
 mod resizes;
+mod views;
 
 use crate::leadership::{Epoch, Leadership};
 use crate::proposals::Proposals;
@@ -76,6 +77,8 @@ struct Inner {
     /// The requests that wait for the kubelets of their VMs.
     waits: Waits,
     stops: Stops,
+    /// In which epoch this process answers agents, and since when.
+    listening: Mutex<Option<(Epoch, Moment)>>,
 }
 
 /// The books as a person reads them who looks for a fault. Fields are only added.
@@ -115,6 +118,7 @@ impl ClusterBooks {
             resizes: Proposals::default(),
             waits: Waits::default(),
             stops: Stops::new(clock),
+            listening: Mutex::default(),
         }))
     }
 

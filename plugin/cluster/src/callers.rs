@@ -5,10 +5,11 @@
 
 use crate::books::ClusterBooks;
 use crate::metrics::Denials;
+use crate::operators::Operators;
 use crate::tokens::Tokens;
 use axum::body::Bytes;
 use axum::response::{IntoResponse, Response};
-use http::{Request, StatusCode, header};
+use http::{Method, Request, StatusCode, header};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use tracing::warn;
@@ -33,6 +34,8 @@ pub struct AgentsOnly {
     /// The user that agents' tokens are of.
     agent: Arc<str>,
     callers: Callers,
+    /// Who shows VMs to people, at the same port.
+    operators: Option<Operators>,
 }
 
 /// A service for the scheduler, which shows a certificate.
@@ -71,7 +74,13 @@ impl Callers {
 impl AgentsOnly {
     /// Permits from these books for agents, whose tokens are of the user `agent`.
     pub fn new(books: ClusterBooks, tokens: Tokens, agent: &str, callers: Callers) -> Self {
-        Self { books, tokens, agent: agent.into(), callers }
+        Self { books, tokens, agent: agent.into(), callers, operators: None }
+    }
+
+    /// The same, with people beside the agents: they read, and agents POST.
+    #[must_use]
+    pub fn beside(self, operators: Operators) -> Self {
+        Self { operators: Some(operators), ..self }
     }
 
     /// Answers an agent.
@@ -88,7 +97,11 @@ impl AgentsOnly {
 
 impl Service for AgentsOnly {
     async fn answer(&self, request: Request<Bytes>) -> Response {
-        let permitted = self.permit(&request).await;
+        let operators = self.operators.as_ref().filter(|_| request.method() == Method::GET);
+        let permitted = match operators {
+            Some(operators) => operators.show(&request).await,
+            None => self.permit(&request).await,
+        };
         permitted.unwrap_or_else(|denied| self.callers.deny("permits", &request, &denied))
     }
 }

@@ -18,8 +18,10 @@
 //! On nodes that are shared with others, [`headroom`] has pods hold what VMs may grow into, or [`resizes`] has VMs' own pods
 //! resized before the VMs.
 //! Away from nodes that are too full, [`migrations`] has VMs move that may be moved.
+//! Why a VM does not follow its load is written on its pod ([`conditions`]), and told to people who may see the pod ([`operators`]).
 //! The client of the API server, what its answers mean and how objects are followed are in [`windlass_kit_kubernetes`].
 
+mod access;
 mod asked;
 pub mod audit;
 mod binder;
@@ -27,6 +29,7 @@ pub mod books;
 pub mod callers;
 pub mod ceilings;
 pub mod certificates;
+pub mod conditions;
 pub mod extender;
 mod fresh;
 pub mod headroom;
@@ -35,6 +38,7 @@ pub mod lease;
 pub mod metrics;
 mod migration_object;
 pub mod migrations;
+pub mod operators;
 mod patches;
 mod proposals;
 pub mod rebuild;
@@ -54,5 +58,6 @@ pub use extender::Extender;
 pub use fresh::Fresh;
 pub use leadership::{Epoch, Leadership};
 pub use lease::Election;
+pub use operators::Operators;
 pub use patches::Patches;
 pub use tokens::Tokens;

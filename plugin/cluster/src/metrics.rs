@@ -75,6 +75,10 @@ const OF_WATERMARK: [OfWatermark; 4] = [
 #[derive(Clone, Debug, Default)]
 pub struct HeadroomWrites(Family<Wrote, Counter>);
 
+/// Writes of conditions and events of VMs, by what was written and what came of it. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct ConditionWrites(Family<Wrote, Counter>);
+
 /// Writes of migrations by what was written and what came of it. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub struct Migrations(Family<Wrote, Counter>);
@@ -122,6 +126,8 @@ pub struct Counts {
     pub certificates: CertificateCounts,
     /// Writes of headroom pods.
     pub headroom: HeadroomWrites,
+    /// Writes of conditions and events.
+    pub conditions: ConditionWrites,
     /// Writes of migrations.
     pub migrations: Migrations,
     /// Writes of ceilings.
@@ -204,6 +210,8 @@ impl Counts {
         registry.register("headroom_writes", of, self.headroom.0.clone());
         let of = "Writes of migrations of VMs, by what was written and what came of it";
         registry.register("migration_writes", of, self.migrations.0.clone());
+        let of = "Writes of conditions and events of VMs, by what was written and what came of it";
+        registry.register("condition_writes", of, self.conditions.0.clone());
         let of = "Writes of the ceilings of VMs, by what came of them";
         registry.register("ceiling_writes", of, self.ceilings.by_answer.clone());
         let of = "How long writes of ceilings took, those without success too";
@@ -323,6 +331,15 @@ impl CertificateCounts {
 // === impl HeadroomWrites ===
 
 impl HeadroomWrites {
+    /// A write was answered so.
+    pub fn count(&self, write: &'static str, answer: &'static str) {
+        self.0.get_or_create_owned(&Wrote { write, answer }).inc();
+    }
+}
+
+// === impl ConditionWrites ===
+
+impl ConditionWrites {
     /// A write was answered so.
     pub fn count(&self, write: &'static str, answer: &'static str) {
         self.0.get_or_create_owned(&Wrote { write, answer }).inc();

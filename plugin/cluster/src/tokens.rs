@@ -31,7 +31,7 @@ pub const AUDIENCE: &str = "windlass-plugin";
 const NODE: &str = "authentication.kubernetes.io/node-name";
 
 /// An agent waits two seconds for its permit.
-const REVIEW_WITHIN: Duration = Duration::from_secs(1);
+pub(crate) const REVIEW_WITHIN: Duration = Duration::from_secs(1);
 
 /// The API server's reasons are shown to callers.
 const LONGEST_WHY: usize = 200;
@@ -162,28 +162,30 @@ fn verdict(status: TokenReviewStatus) -> Verdict {
         return Verdict::Refused("it is of another audience".into());
     }
     let user = status.user.unwrap_or_default();
+    let groups = user.groups.unwrap_or_default().into();
     let node = user.extra.and_then(|mut extra| extra.remove(NODE));
     let node = node.filter(|values| values.len() == 1).and_then(|mut values| values.pop());
     Verdict::Accepted(Caller {
         user: user.username.unwrap_or_default().into(),
+        groups,
         node: node.map(Into::into),
     })
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     let token = token.trim();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-fn hash(token: &str) -> TokenHash {
+pub(crate) fn hash(token: &str) -> TokenHash {
     let mut hash = [0; 32];
     hash.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
     TokenHash(hash)
 }
 
 /// When a token ends by itself, as it says. It is not verified here: it makes the time shorter, and nothing longer.
-fn expires(token: &str) -> Option<Moment> {
+pub(crate) fn expires(token: &str) -> Option<Moment> {
     let payload = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
     let claims: Claims = serde_json::from_slice(&payload).ok()?;
     Some(Moment::from_millis(claims.exp?.saturating_mul(1000)))
@@ -233,13 +235,14 @@ mod tests {
         let status = |audiences: &[&str], nodes: &[&str]| -> TokenReviewStatus {
             serde_json::from_value(serde_json::json!({
                 "authenticated": true, "audiences": audiences,
-                "user": {"username": "agent", "extra": {NODE: nodes}},
+                "user": {"username": "agent", "groups": ["g"], "extra": {NODE: nodes}},
             }))
             .unwrap()
         };
         let caller = |node: Option<&str>| {
             let node = node.map(Into::into);
-            Verdict::Accepted(Caller { user: "agent".into(), node })
+            let groups = ["g".to_owned()].into();
+            Verdict::Accepted(Caller { user: "agent".into(), groups, node })
         };
         let refused = |why: &str| Verdict::Refused(why.into());
         assert_eq!(verdict(status(&["a", AUDIENCE], &["n1"])), caller(Some("n1")));

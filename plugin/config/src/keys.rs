@@ -94,6 +94,12 @@ const KUBERNETES: &[Field] = &[
     )
     .or(Truth(false)),
     key(
+        "kubernetes.conditions",
+        Kind::Truth,
+        "Whether a VM follows its load, and why not, is written as a condition of its pod and told by events.",
+    )
+    .or(Truth(false)),
+    key(
         "kubernetes.lease.enabled",
         Kind::Truth,
         "One of several plugins leads, by a Lease; false: this plugin is alone, and answers from its start to its end.",

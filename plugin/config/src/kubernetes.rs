@@ -34,6 +34,8 @@ pub struct Kubernetes {
     pub reserve: Resources,
     /// How its nodes are treated, and where the plugin's own pods are.
     pub pools: Pools,
+    /// Conditions and events of VMs are written.
+    pub conditions: bool,
     /// By what one of several plugins leads; `None`: this one is alone.
     pub lease: Option<Lease>,
 }
@@ -115,6 +117,7 @@ impl Kubernetes {
                 watermark: file.find("kubernetes.migration.watermark").map(pools::thousandths),
                 migration: migration(file),
             },
+            conditions: file.get("kubernetes.conditions"),
             lease: Lease::read(file),
         })
     }

@@ -28,7 +28,7 @@
 
 mod recording;
 mod resizing;
-mod telling;
+pub mod telling;
 
 use crate::ask::{Ask, Granted, Proposed};
 use crate::by_name::ByName;

@@ -17,6 +17,7 @@ pub mod ceiling_turn;
 pub mod ceilings;
 pub mod certificates;
 pub mod cluster;
+pub mod conditions;
 mod cover;
 mod entry;
 mod heard;

@@ -41,6 +41,7 @@ mod resizing;
 mod share;
 mod status;
 mod taken;
+mod views;
 mod why_not;
 
 pub use change::{Change, Kind, Resize, Write, Written};
@@ -56,6 +57,7 @@ pub use why_not::{Reason, Short, Sifted, WhyNot};
 
 use crate::by_name::ByName;
 use crate::cluster::Node;
+use crate::hold::Hold;
 use crate::summary::Summary;
 use gone::{Gone, How};
 use held::HeldNode;
@@ -232,6 +234,7 @@ impl<N: Node> Pods<N> {
         let held = self.nodes.get(name)?;
         let seen = held.there()?;
         let Summary { room, reserved } = seen.held.summary();
+        let Hold { is_cordoned, has_memory_pressure } = seen.hold;
         let open = held.pods.iter().filter_map(|name| {
             let known = self.pods.get(name)?;
             let (uid, reserved) = (known.uid.clone(), known.placed.reserved()?);
@@ -241,6 +244,8 @@ impl<N: Node> Pods<N> {
         Some(NodePods {
             name: name.to_owned(),
             allocatable: seen.allocatable,
+            is_cordoned,
+            has_memory_pressure,
             mode: seen.mode.word(),
             others: held.taken.others(),
             headroom: held.taken.headroom(),

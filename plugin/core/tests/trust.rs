@@ -127,8 +127,11 @@ fn tokens_that_are_made_up_push_no_agent_out() {
 #[test]
 fn an_agent_may_ask_for_the_vms_of_its_own_node() {
     let agent: Arc<str> = AGENT.into();
-    let on =
-        |user: &str, node: Option<&str>| Caller { user: user.into(), node: node.map(Into::into) };
+    let on = |user: &str, node: Option<&str>| Caller {
+        user: user.into(),
+        groups: [].into(),
+        node: node.map(Into::into),
+    };
     let node = on(AGENT, Some("n1")).node_as(&agent).unwrap();
     assert_eq!(Denied::unless_same(&node, Some("n1")), Ok(()));
     assert_eq!(Denied::unless_same(&node, None), Ok(()), "the books refuse what they do not know");
@@ -249,7 +252,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn accepted() -> Verdict {
-    Verdict::Accepted(Caller { user: AGENT.into(), node: Some("n1".into()) })
+    Verdict::Accepted(Caller { user: AGENT.into(), groups: [].into(), node: Some("n1".into()) })
 }
 
 fn refused() -> Verdict {

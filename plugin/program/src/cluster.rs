@@ -18,6 +18,7 @@ use windlass_plugin::Endpoint;
 use windlass_plugin_cluster::audit::{self, Auditing};
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::certificates::{self, Certificates};
+use windlass_plugin_cluster::conditions::{self, Conditions};
 use windlass_plugin_cluster::headroom::{self, Headroom};
 use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::migrations::{self, Migrating};
@@ -26,7 +27,7 @@ use windlass_plugin_cluster::role::OwnPod;
 use windlass_plugin_cluster::watch;
 use windlass_plugin_cluster::{
     AgentsOnly, Binder, Callers, ClusterBooks, Election, Epoch, Extender, Fresh, Leadership,
-    Patches, SchedulerOnly, Tokens, ceilings, retries, role, settler, takeover,
+    Operators, Patches, SchedulerOnly, Tokens, ceilings, retries, role, settler, takeover,
 };
 use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_config::kubernetes::{Kubernetes, TlsSource};
@@ -139,6 +140,14 @@ pub(crate) async fn start(
         stop: stop.clone(),
     };
     tasks.vital("resizes", resizes::run(books.clone(), resizes));
+    let conditions = Conditions {
+        client: client.clone(),
+        are_written: kubernetes.conditions,
+        counts: counted.conditions.clone(),
+        pulse: watchdog.watch("conditions"),
+        stop: stop.clone(),
+    };
+    tasks.vital("conditions", conditions::run(books.clone(), conditions));
     let (patches, counting) = (Patches::new(client.clone()), counted.ceilings.clone());
     let pulse = watchdog.watch("ceilings");
     let recording = ceilings::run(books.clone(), patches, counting, pulse, stop.clone());
@@ -182,8 +191,10 @@ pub(crate) async fn start(
     }
     let extender = Extender::new(books.clone(), binder, counted.calls.clone());
     let callers = Callers::new(counted.denials.clone());
-    let tokens = Tokens::new(client, clock);
+    let tokens = Tokens::new(client.clone(), clock);
+    let operators = Operators::new(client, clock, books.clone(), tokens.clone());
     let agents = AgentsOnly::new(books.clone(), tokens, &kubernetes.agent, callers.clone());
+    let agents = agents.beside(operators);
     let scheduler = SchedulerOnly::new(extender.clone(), &kubernetes.scheduler, callers);
     let agents = Fresh::new(agents, books.clone());
     let anybody = Fresh::new(Endpoint(books.clone()), books);

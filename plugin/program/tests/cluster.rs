@@ -21,6 +21,8 @@ mod install;
 mod judge;
 #[path = "cluster/load.rs"]
 mod load;
+#[path = "cluster/operators.rs"]
+mod operators;
 #[path = "cluster/outage.rs"]
 mod outage;
 #[path = "cluster/placing.rs"]

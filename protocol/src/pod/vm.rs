@@ -58,6 +58,8 @@ pub struct PodVm {
     pub is_enabled: bool,
     /// The container that it runs in; `None` only of a pod without containers.
     pub container: Option<Box<VmContainer>>,
+    /// The reason of the condition that a plugin keeps on the pod, if it is there.
+    pub scaling: Option<Box<str>>,
     /// The annotations that are missing or invalid, and what counts in their place.
     pub problems: Vec<Problem>,
 }
@@ -124,6 +126,7 @@ impl PodVm {
             may_move,
             is_enabled,
             container,
+            scaling: None,
             problems,
         })
     }

@@ -9,6 +9,7 @@
 use super::{Allocation, DEFAULT_CONTAINER, HEADROOM, Phase, Pod, PodVm, VmContainer, requests};
 use crate::config::Problem;
 use crate::quantity::{self, LARGEST_CPU, LARGEST_MEMORY, QuantityError};
+use crate::vm_view::CONDITION;
 use crate::{BadBody, Bytes, MilliCpu, Resources, VmName};
 use serde::de::{Error, IgnoredAny, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -163,6 +164,7 @@ impl TryFrom<PodWire> for Pod {
             let meant = annotations.get(DEFAULT_CONTAINER).map(String::as_str);
             let overhead = vm.overhead(&annotations);
             vm.container = VmContainer::of(&spec, &status, meant, overhead).map(Box::new);
+            vm.scaling = status.scaling();
         }
         let is_headroom = vm.is_none() && labels.get(HEADROOM).is_some_and(|word| word == "true");
         let allocation = (is_headroom || vm.is_some())
@@ -181,6 +183,17 @@ impl TryFrom<PodWire> for Pod {
             allocation,
             problems: reading.problems,
         })
+    }
+}
+
+// === impl Status ===
+
+impl Status {
+    /// The reason of the condition that a plugin keeps.
+    fn scaling(&self) -> Option<Box<str>> {
+        let mut all = self.conditions.iter().flatten();
+        let own = all.find(|condition| condition.kind.as_deref() == Some(CONDITION))?;
+        own.reason.as_deref().map(Into::into)
     }
 }
 

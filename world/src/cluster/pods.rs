@@ -53,6 +53,7 @@ pub(crate) fn vm_pod(
         container: Some(Box::new(container)),
         may_move: false,
         is_enabled: true,
+        scaling: None,
         problems: Vec::new(),
     };
     let all = own.saturating_add(cu(beside));

@@ -259,7 +259,9 @@ fn right(request: &Request<Body>) -> (String, String) {
         ["api", "v1", "namespaces", _, kind, name] => (kind, Some(name), None),
         ["api", "v1", "namespaces", _, kind]
         | ["api", "v1", kind]
-        | ["apis", "authentication.k8s.io", "v1", kind] => (kind, None, None),
+        | ["apis", "authentication.k8s.io" | "authorization.k8s.io", "v1", kind] => {
+            (kind, None, None)
+        }
         ["apis", "vm.neon.tech", "v1", kind] => (kind, None, None),
         ["apis", "coordination.k8s.io" | "vm.neon.tech", "v1", "namespaces", _, kind] => {
             (kind, None, None)

@@ -5,6 +5,8 @@ use crate::headroom;
 use crate::plane;
 use crate::plugin::Plugin;
 use crate::resizes;
+use axum::body::Bytes;
+use http::Request;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
@@ -15,7 +17,8 @@ use kube::{Api, Client};
 use std::collections::BTreeSet;
 use windlass_control_plane::{ControlPlane, Identity};
 use windlass_kit::clock::Clock;
-use windlass_plugin_cluster::Tokens;
+use windlass_plugin_cluster::tokens::AUDIENCE;
+use windlass_plugin_cluster::{Operators, Tokens};
 use windlass_plugin_core::trust::Denied;
 
 #[tokio::test]
@@ -40,6 +43,14 @@ async fn every_right_of_the_role_is_used_and_nothing_is_denied() {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer nonsense"));
         assert!(matches!(tokens.caller(&headers).await, Err(Denied::NotValid(_))));
+        // A person is shown VMs, if the API server says that it may see their pods.
+        plugin.space.account("person").await;
+        let token = plugin.space.token("person", AUDIENCE, None).await;
+        let (client, clock) = (plugin.between.client(), Clock::system());
+        let operators = Operators::new(client, clock, plugin.books.clone(), tokens);
+        let request = Request::get("/v1/vms").header(AUTHORIZATION, format!("Bearer {token}"));
+        let request = request.body(Bytes::new()).unwrap();
+        assert!(matches!(operators.show(&request).await, Err(Denied::NoRight { .. })));
         assert_eq!(plugin.between.denied(), Vec::<String>::new());
         assert_eq!(plugin.between.used(), granted(plugin.space.client()).await);
     })
@@ -110,8 +121,11 @@ async fn granted(admin: &Client) -> BTreeSet<(String, String)> {
     let mut granted = BTreeSet::new();
     for rule in rules.into_iter().chain(own).chain(resize) {
         let resources = rule.resources.unwrap();
-        let is_review = resources == ["tokenreviews"];
-        let group = if is_review { "authentication.k8s.io" } else { "" };
+        let group = match resources.first().map(String::as_str) {
+            Some("tokenreviews") => "authentication.k8s.io",
+            Some("subjectaccessreviews") => "authorization.k8s.io",
+            _ => "",
+        };
         assert_eq!(rule.api_groups.unwrap(), [group]);
         for resource in resources {
             granted.extend(rule.verbs.iter().map(|verb| (resource.clone(), verb.clone())));

@@ -23,10 +23,17 @@ async fn a_token_names_its_account_and_the_node_of_its_pod() {
     let test = Test::new().await;
     let token = test.token("agent", "n1").await;
     let user = Arc::from(format!("system:serviceaccount:{}:agent", test.space.name()));
-    let on_node = Caller { user: Arc::clone(&user), node: Some("n1".into()) };
+    let groups: Arc<[String]> = [
+        "system:serviceaccounts".to_owned(),
+        format!("system:serviceaccounts:{}", test.space.name()),
+        "system:authenticated".to_owned(),
+    ]
+    .into();
+    let (node, of_node) = (Some("n1".into()), Arc::clone(&groups));
+    let on_node = Caller { user: Arc::clone(&user), groups: of_node, node };
     assert_eq!(test.caller(&token).await, Ok(on_node));
     let free = test.space.token("agent", AUDIENCE, None).await;
-    assert_eq!(test.caller(&free).await, Ok(Caller { user, node: None }));
+    assert_eq!(test.caller(&free).await, Ok(Caller { user, groups, node: None }));
 }
 
 #[tokio::test]

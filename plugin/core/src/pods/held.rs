@@ -37,6 +37,7 @@ pub(crate) struct SeenNode<N> {
     /// Revisions that came before: a word of one of them is late.
     earlier: VecDeque<String>,
     pub(crate) allocatable: Resources,
+    pub(crate) hold: Hold,
     pub(crate) mode: Mode,
     /// In thousandths of what it can allocate.
     pub(crate) watermark: Option<u64>,
@@ -89,6 +90,7 @@ impl<N: Node> HeldNode<N> {
             revision: String::new(),
             earlier: VecDeque::new(),
             allocatable,
+            hold: Hold::of(node),
             mode,
             watermark,
             held: hold(),
@@ -98,8 +100,9 @@ impl<N: Node> HeldNode<N> {
         seen.remember(last);
         seen.allocatable = allocatable;
         (seen.is_gone, seen.mode, seen.watermark) = (false, mode, watermark);
+        seen.hold = Hold::of(node);
         seen.change(before, taken, |books| {
-            books.set_hold(Hold::of(node));
+            books.set_hold(seen.hold);
             for (name, share) in shares {
                 enter(books, name, share, mode);
             }

@@ -20,11 +20,16 @@ use crate::ceilings::is_of_binding;
 use crate::pods::record::Record;
 use crate::pods::share::{Counted, Share};
 use std::sync::Arc;
+use windlass_protocol::annotations::CEILING;
+use windlass_protocol::config::Problem;
 use windlass_protocol::pod::{Allocation, Pod, PodVm, VmContainer};
 use windlass_protocol::{Resources, VmName};
 
 /// As many earlier revisions are remembered.
 const EARLIER: usize = 4;
+
+/// As many problems of a VM's annotations are kept.
+const PROBLEMS: usize = 2;
 
 /// A binding is sent for this many revisions of a pod, the last of which are remembered.
 const SENT: usize = 8;
@@ -120,7 +125,7 @@ impl Known {
             is_terminating: pod.is_terminating,
             requests: pod.requests,
             record,
-            vm: pod.vm.map(without_words),
+            vm: pod.vm.map(with_few_problems),
             is_headroom: pod.is_headroom,
             has_namesake: false,
             allocation: pod.allocation,
@@ -372,8 +377,11 @@ impl Placed {
     }
 }
 
-/// What was not valid was logged when it was read.
-fn without_words(mut vm: Box<PodVm>) -> Box<PodVm> {
-    vm.problems = Vec::new();
+/// What people are told of the annotations of a VM: the first problems, and none of what a plugin wrote itself.
+fn with_few_problems(mut vm: Box<PodVm>) -> Box<PodVm> {
+    let is_a_persons = |problem: &Problem| !problem.field.starts_with(CEILING);
+    vm.problems.retain(is_a_persons);
+    vm.problems.truncate(PROBLEMS);
+    vm.problems.shrink_to_fit();
     vm
 }

@@ -54,6 +54,14 @@ impl Record {
         }
     }
 
+    /// The uid of the VM's object, if that is another than its pod, and known.
+    pub(crate) fn object_uid(&self) -> Option<&str> {
+        match self {
+            Self::Nowhere | Self::OnPod | Self::OnObject(None) => None,
+            Self::OnObject(Some(object)) => Some(&object.uid),
+        }
+    }
+
     /// What the VM may have by its object.
     fn has(&self) -> Resources {
         match self {

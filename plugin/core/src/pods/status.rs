@@ -10,6 +10,10 @@ pub struct NodePods {
     pub name: String,
     /// What pods may request of it.
     pub allocatable: Resources,
+    /// The node is cordoned: no VM on it grows.
+    pub is_cordoned: bool,
+    /// Its kubelet is short of memory: no VM on it gets more.
+    pub has_memory_pressure: bool,
     /// How its room is shared: `dedicated`, `headroom`, `resize`.
     pub mode: &'static str,
     /// The requests of all pods that are neither VMs nor headroom.

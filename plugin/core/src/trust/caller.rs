@@ -8,6 +8,8 @@ use std::sync::Arc;
 pub struct Caller {
     /// The user: `system:serviceaccount:NAMESPACE:NAME`.
     pub user: Arc<str>,
+    /// The groups of that user, which rights may be given to.
+    pub groups: Arc<[String]>,
     /// The node of the pod that the token is bound to, if it is bound to one that is on a node.
     pub node: Option<Arc<str>>,
 }

@@ -7,7 +7,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Denied {
     /// There are no credentials.
-    #[error("no bearer token: an agent needs one with the audience windlass-plugin")]
+    #[error("no bearer token: agents and people need one with the audience windlass-plugin")]
     NoToken,
     /// The API server refuses the token.
     #[error("the API server refuses the token: {0}")]
@@ -42,6 +42,14 @@ pub enum Denied {
         name: Arc<str>,
         /// Whose certificate is taken.
         scheduler: Arc<str>,
+    },
+    /// The caller may not see what it asks for.
+    #[error("{user} may not get pods in {place}, and VMs are shown to those who may")]
+    NoRight {
+        /// Whom the token is of.
+        user: Arc<str>,
+        /// A namespace, or all.
+        place: Arc<str>,
     },
     /// The VM is on another node than the caller.
     #[error("the VM is not on {0}, the node of the token")]
@@ -82,6 +90,7 @@ impl Denied {
         match self {
             Self::NoToken | Self::NotValid(_) | Self::Expired | Self::NoCertificate(_) => 401,
             Self::OtherAccount { .. }
+            | Self::NoRight { .. }
             | Self::NoNode
             | Self::OtherNode(_)
             | Self::OtherCertificate { .. } => 403,
@@ -99,6 +108,7 @@ impl Denied {
             Self::Busy => "busy",
             Self::OtherAccount { .. } => "other-account",
             Self::NoNode => "no-node",
+            Self::NoRight { .. } => "no-right",
             Self::OtherNode(_) => "other-node",
             Self::NoCertificate(_) => "no-certificate",
             Self::OtherCertificate { .. } => "other-certificate",

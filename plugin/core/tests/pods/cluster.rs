@@ -82,6 +82,7 @@ pub(crate) fn vm(name: &str, units: u64) -> Pod {
         may_move: false,
         is_enabled: true,
         container: None,
+        scaling: None,
         problems: Vec::new(),
     };
     Pod { vm: Some(Box::new(vm)), ..other(name, units) }

@@ -370,6 +370,7 @@ fn pod_of(vm: &str, pod: &str) -> Pod {
         may_move: true,
         is_enabled: true,
         container: None,
+        scaling: None,
         problems: Vec::new(),
     };
     let pod = crate::cluster::other(pod, 1);

@@ -65,6 +65,7 @@ impl Plugin {
         let ca = folder.put("ca.crt", client_ca.pem());
         let of_tls = format!(
             "permits = \"127.0.0.1:0\"\nextender = \"127.0.0.1:0\"\n\
+             conditions = true\n\
              tls = {{ certificate = {certificate:?}, key = {key:?}, client_ca = {ca:?} }}\n"
         );
         put(&folder, kubeconfig, &of_tls, By::Itself);

@@ -149,15 +149,15 @@ async fn a_certificate_is_renewed_while_connections_are_open() {
 }
 
 /// A control plane with a plugin and a scheduler that have certificates.
-struct Trusted {
-    plane: ControlPlane,
-    plugin: Plugin,
-    ca: Ca,
+pub(crate) struct Trusted {
+    pub(crate) plane: ControlPlane,
+    pub(crate) plugin: Plugin,
+    pub(crate) ca: Ca,
     scheduler: Pair,
     _scheduler: Scheduler,
 }
 
-async fn trusted() -> &'static Trusted {
+pub(crate) async fn trusted() -> &'static Trusted {
     static TRUSTED: OnceCell<Trusted> = OnceCell::const_new();
     TRUSTED.get_or_init(Trusted::start).await
 }
@@ -167,7 +167,9 @@ async fn trusted() -> &'static Trusted {
 impl Trusted {
     async fn start() -> Self {
         let plane = ControlPlane::start().await;
-        plane.apply(Path::new("../../deploy/kustomize/plugin")).await;
+        for folder in ["plugin", "plugin-conditions"] {
+            plane.apply(Path::new(&format!("../../deploy/kustomize/{folder}"))).await;
+        }
         Space::named(&plane, "windlass").await.account(AGENT).await;
         let ca = Ca::new("ca");
         let pair = ca.signs("windlass-plugin", Valid::Now);
@@ -187,7 +189,7 @@ impl Trusted {
     }
 
     /// The namespace of the agents.
-    async fn agents(&self) -> Space<'_> {
+    pub(crate) async fn agents(&self) -> Space<'_> {
         Space::named(&self.plane, "windlass").await
     }
 
@@ -207,7 +209,7 @@ impl Trusted {
         (answer.status, words)
     }
 
-    fn permits(&self) -> SocketAddr {
+    pub(crate) fn permits(&self) -> SocketAddr {
         self.plugin.permits.parse().unwrap()
     }
 

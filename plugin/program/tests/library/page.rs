@@ -21,6 +21,7 @@ use windlass_plugin_program::Plugin;
 use windlass_plugin_program::args::Args;
 use windlass_plugin_program::metrics::{register, registry};
 use windlass_protocol::config::Row;
+use windlass_protocol::vm_view::Scaling;
 use windlass_protocol::{Moment, Resources, UnitChoice};
 use windlass_repo::pages::{assert_options, examples, key_row, measured, rows, subjects};
 
@@ -90,6 +91,7 @@ async fn every_metric_is_documented_and_every_documented_metric_is_there() {
     cluster.reloads.count("done");
     cluster.headroom.count("create", "done");
     cluster.migrations.count("create", "done");
+    cluster.conditions.count("condition", "done");
     cluster.certificates.write("windlass-plugin-tls", "done");
     cluster.certificates.problem("windlass-plugin-tls");
     cluster.resizes.count("grow", "done", None);
@@ -98,6 +100,16 @@ async fn every_metric_is_documented_and_every_documented_metric_is_there() {
     encode(&mut text, &of_cluster).unwrap();
     encode(&mut text, &whole).unwrap();
     assert_eq!(subjects(METRICS, "## windlass-plugin"), measured(&text));
+}
+
+#[test]
+fn every_reason_of_a_condition_is_documented_with_its_status() {
+    let coded = Scaling::ALL.map(|reason| format!("| `{reason}` | {} |", reason.status()));
+    let documented = rows(PAGE, "### Looking at a cluster");
+    assert_eq!(documented.len(), coded.len());
+    for (documented, coded) in documented.iter().zip(coded) {
+        assert!(documented.starts_with(&coded), "{documented}: {coded}");
+    }
 }
 
 fn row(Row { name, kind, default, range, meaning }: &Row) -> String {

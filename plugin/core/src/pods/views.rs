@@ -1,0 +1,89 @@
+//! The VMs of a cluster as people see them: in a list, one by one, and by the condition of each.
+
+use crate::books::Books;
+use crate::cluster::Node;
+use crate::conditions::{Facts, Look};
+use crate::pods::Pods;
+use crate::pods::known::Known;
+use std::sync::Arc;
+use windlass_protocol::vm_view::{VmView, VmViews};
+use windlass_protocol::{Moment, VmName};
+
+// === impl Pods ===
+
+impl<N: Node> Pods<N> {
+    /// The VMs that are on a node, by pod: of this namespace, or all, and at most so many. Agents would have been heard
+    /// since `listening_since`.
+    pub fn views(
+        &self,
+        now: Moment,
+        listening_since: Moment,
+        namespace: Option<&str>,
+        most: usize,
+    ) -> VmViews {
+        let mut names: Vec<&Arc<VmName>> = self
+            .placed()
+            .filter(|name| namespace.is_none_or(|only| name.namespace == only))
+            .collect();
+        names.sort_unstable();
+        let views = |name: &&Arc<VmName>| self.view(now, listening_since, name);
+        let vms: Vec<_> = names.iter().take(most).filter_map(views).collect();
+        VmViews { at: now, vms, left_out: names.len().saturating_sub(most) }
+    }
+
+    /// The VMs that are called this: the pod of this name, or those that run the object of this name.
+    pub fn views_of(&self, now: Moment, listening_since: Moment, name: &VmName) -> VmViews {
+        let of_object = self.objects.pods.get(name).into_iter().flatten().map(|pod| &**pod);
+        let own = [name].into_iter();
+        let views = own.chain(of_object).filter_map(|pod| self.view(now, listening_since, pod));
+        VmViews { at: now, vms: views.collect(), left_out: 0 }
+    }
+
+    /// The condition of each VM that is on a node, and what its pod shows of it. Of pods that go nothing is written.
+    pub fn looks(&self, now: Moment, listening_since: Moment) -> Vec<Look> {
+        let look = |name: &Arc<VmName>| {
+            let known = self.pods.get(name).filter(|known| !known.is_terminating())?;
+            let (view, vm) = (self.view(now, listening_since, name)?, known.vm()?);
+            Some(Look {
+                pod: view.pod,
+                uid: known.uid.clone(),
+                object: view.object,
+                object_uid: known.record.object_uid().map(str::to_owned),
+                shown: vm.scaling.clone(),
+                condition: view.condition,
+            })
+        };
+        self.placed().filter_map(look).collect()
+    }
+
+    fn view(&self, now: Moment, listening_since: Moment, pod: &VmName) -> Option<VmView> {
+        let known = self.pods.get(pod)?;
+        let (vm, node) = (known.vm()?, known.place()?);
+        let held = &self.nodes.get(node)?.there()?.held;
+        let told = held.with_books(|books: &mut Books| books.known(now, pod))?;
+        let not_resized = self.not_resized(pod).map(|it| it.why);
+        let facts = Facts { known: &told, problems: &vm.problems, not_resized, listening_since };
+        let condition = facts.judge(now);
+        let (goal, words) = told.told.map_or((None, None), |told| (told.goal, Some(told.words)));
+        Some(VmView {
+            pod: pod.clone(),
+            object: vm.object.clone(),
+            node: node.to_owned(),
+            bounds: vm.bounds,
+            priority: vm.priority,
+            reserved: told.reserved,
+            wanted: told.wanted,
+            goal,
+            heard: told.heard,
+            told: words.map(Into::into),
+            condition,
+        })
+    }
+
+    /// The pods of VMs that nodes hold.
+    fn placed(&self) -> impl Iterator<Item = &Arc<VmName>> {
+        let nodes = self.nodes.values().filter(|held| held.there().is_some());
+        let is_vm = |name: &&Arc<VmName>| self.pods.get(&***name).is_some_and(Known::is_vm);
+        nodes.flat_map(|held| &held.pods).filter(is_vm)
+    }
+}
