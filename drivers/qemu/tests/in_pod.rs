@@ -1,5 +1,4 @@
 //! A monitor in a volume of a pod, in which the pod may have put anything.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::os::unix::fs::symlink;
 use windlass_drivers::{Attach, Driver, DriverError};

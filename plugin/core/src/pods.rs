@@ -312,7 +312,11 @@ impl<N: Node> Pods<N> {
             known => {
                 let is_placed = known.as_ref().is_some_and(|known| known.placed.node().is_some());
                 let is_old = is_placed && told == Told::Watched;
-                if is_old || self.gone.holds(&pod.uid, known.is_some()) {
+                if is_old {
+                    // The watch may tell of it once more when the pod that was placed is no placement any more.
+                    self.gone.add(&pod.uid, How::Replaced);
+                }
+                if self.gone.holds(&pod.uid, known.is_some()) {
                     return Freed::default();
                 }
                 if let Some(known) = known {

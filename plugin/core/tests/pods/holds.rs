@@ -23,7 +23,7 @@ fn no_vm_of_a_cordoned_node_grows_and_each_keeps_and_gives_back_what_it_has() {
     assert_eq!((ask(&pods, "a", 2, 1).permit, ask(&pods, "a", 1, 1).permit), (cu(1), cu(1)));
     assert_eq!(booked(&pods, "n", "a"), Some(cu(1)), "what it gives back is free");
     assert_eq!(ask(&pods, "a", 1, 2).permit, cu(1), "and it does not get that again");
-    pods.node_seen(&calm(), || unreachable!());
+    pods.node_seen(&again("uncordoned", calm()), || unreachable!());
     let granted = ask(&pods, "a", 1, 3);
     assert_eq!((granted.permit, granted.short.len()), (cu(3), 0), "it is uncordoned");
 }
@@ -63,7 +63,7 @@ fn vms_that_wait_on_a_cordoned_node_share_what_is_free_once_that_ends() {
     let mut pods = busy(calm());
     pods.node_seen(&cordoned(), || unreachable!());
     assert_eq!((ask(&pods, "a", 2, 4).permit, ask(&pods, "b", 1, 4).permit), (cu(2), cu(1)));
-    pods.node_seen(&calm(), || unreachable!());
+    pods.node_seen(&again("uncordoned", calm()), || unreachable!());
     let (a, b) = (ask(&pods, "a", 2, 4).permit, ask(&pods, "b", 1, 4).permit);
     assert!(a != cu(2) && b != cu(1), "{a} {b}");
 }

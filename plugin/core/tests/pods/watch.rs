@@ -198,6 +198,20 @@ fn a_recorded_ceiling_is_followed_until_the_agent_speaks() {
     assert_eq!(ask(&pods, "a", 1, 2).permit, cu(2));
 }
 
+/// It was an older pod of the name, and is so once the placement is over, too.
+#[test]
+fn a_pod_that_the_watch_shows_during_a_placement_of_another_never_displaces_that() {
+    let mut pods = cluster(&[("n1", 8)]);
+    let older = at("1", Pod { uid: "older".into(), ..vm("a", 1) });
+    let placed = at("3", vm("a", 2));
+    place(&mut pods, &placed, "n1");
+    pods.pod_seen(older.clone());
+    pods.settle(&placed.name, &placed.uid, Outcome::Bound);
+    pods.pod_seen(at("4", on("n1", placed.clone())));
+    pods.pod_seen(older);
+    assert_eq!(pods.uid_of(&placed.name), Some(placed.uid.as_str()));
+}
+
 /// A watch may tell again what it told before.
 #[test]
 fn a_late_word_on_a_node_changes_nothing_unless_a_list_says_so() {

@@ -61,7 +61,7 @@ impl Work {
             // An API server that does not answer is asked again.
             if let Ok(pods) = self.pods.list(&ListParams::default().labels(OF_VMS)).await {
                 let there: BTreeMap<String, String> =
-                    pods.iter().filter(|pod| runs(pod)).map(identity).collect();
+                    pods.iter().filter(runs).map(identity).collect();
                 let gone = |(name, uid): &(&String, &String)| there.get(*name) != Some(*uid);
                 let gone: Vec<_> = self.run.iter().filter(gone).collect();
                 let gone: Vec<_> = gone.into_iter().map(|(name, _)| name.clone()).collect();
