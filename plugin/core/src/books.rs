@@ -19,7 +19,7 @@
 //! permit, the books reserve what of it is still free before they grant anything else.
 //! `tests/laws.rs` looks for counterexamples of both.
 //!
-//! While growth is [held](crate::hold), no VM gets more on that axis than is reserved for it.
+//! While growth is held, no VM gets more on that axis than is reserved for it.
 //!
 //! A VM that is about to be moved gets no more; once its agent was told so, its size must stay.
 //!
