@@ -133,6 +133,7 @@ fn what_a_hypervisor_needs_for_itself_is_not_its_vms() {
         assert!(problems.iter().any(|it| it.starts_with(why)), "{said}: {problems:?}");
         let container = vm.container.unwrap();
         assert_eq!(container.fixed, Some(Fixed::Overhead), "{said}");
+        assert_eq!(container.sure(), Resources::ZERO, "{said}");
     }
     let most: Pod = serde_json::from_value(with(r#"{"memory":"8Gi"}"#)).unwrap();
     let container = most.vm.unwrap().container.unwrap();

@@ -123,9 +123,10 @@ impl OwnPods {
 impl Own {
     /// What the pod declares, if it is valid, and what is not.
     fn read(&mut self, pod: &NodePod, vm: &PodVm, terms: Terms) -> (Option<Vm>, Vec<Problem>) {
-        // Where the kubelet limits the container, it keeps from the guest what the pod no longer has.
-        let limits = vm.container.as_ref().map(|container| container.limits);
-        let is_limited = limits.is_some_and(|limits| limits.cpu.is_some());
+        // A limit that moves with its request keeps from the guest what the pod no longer has. A higher one does not.
+        let is_limited = vm.container.as_ref().is_some_and(|container| {
+            !container.spec.cpu.is_zero() && container.limits.cpu == Some(container.spec.cpu)
+        });
         let object = Object {
             uid: &self.uid,
             annotations: &pod.annotations,

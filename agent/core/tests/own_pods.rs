@@ -31,6 +31,9 @@ fn a_guest_whose_container_is_limited_is_trusted_with_what_it_parks() {
     let limits = json!({"requests": {"cpu": 1, "memory": "1Gi"}, "limits": {"cpu": 1}});
     let limited = with("/spec/containers/0/resources", limits);
     assert_eq!(managed(&seen(&mut node(), &limited)).0.info.cpu_limit, Some(CpuLimit::Trust));
+    let more = json!({"requests": {"cpu": 1, "memory": "1Gi"}, "limits": {"cpu": 8}});
+    let not_limited = with("/spec/containers/0/resources", more);
+    assert_eq!(managed(&seen(&mut node(), &not_limited)).0.info.cpu_limit, None, "it may use 8");
 }
 
 #[test]

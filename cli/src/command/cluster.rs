@@ -25,7 +25,10 @@ pub(crate) fn table(views: &VmViews) -> String {
         let (name, node) = (name(&vm.object), vm.node.clone());
         table.add_row([name, node, reserved, goal, bounds, heard(vm, views.at), state]);
     }
-    format!("{}\n{}", table.trim_fmt(), left_out(views))
+    // The first column has no space before it.
+    let lines = table.trim_fmt();
+    let lines = lines.lines().map(|line| line.strip_prefix(' ').unwrap_or(line));
+    format!("{}\n{}", lines.collect::<Vec<_>>().join("\n"), left_out(views))
 }
 
 /// Each VM in sentences.
@@ -205,10 +208,10 @@ mod tests {
             vm("c", Scaling::Paused, "The VM is paused for 60 s more."),
         ]);
         expect![[r#"
-             VM      NODE  RESERVED       GOAL           BOUNDS                          HEARD    STATE
-             shop/b  n1    1 vCPU / 1GiB  2 vCPU / 2GiB  1 vCPU / 1GiB to 4 vCPU / 4GiB  2 s ago  NodeCordoned
-             shop/c  n1    1 vCPU / 1GiB  2 vCPU / 2GiB  1 vCPU / 1GiB to 4 vCPU / 4GiB  2 s ago  Paused
-             shop/a  n1    1 vCPU / 1GiB  2 vCPU / 2GiB  1 vCPU / 1GiB to 4 vCPU / 4GiB  2 s ago  Following
+            VM      NODE  RESERVED       GOAL           BOUNDS                          HEARD    STATE
+            shop/b  n1    1 vCPU / 1GiB  2 vCPU / 2GiB  1 vCPU / 1GiB to 4 vCPU / 4GiB  2 s ago  NodeCordoned
+            shop/c  n1    1 vCPU / 1GiB  2 vCPU / 2GiB  1 vCPU / 1GiB to 4 vCPU / 4GiB  2 s ago  Paused
+            shop/a  n1    1 vCPU / 1GiB  2 vCPU / 2GiB  1 vCPU / 1GiB to 4 vCPU / 4GiB  2 s ago  Following
         "#]]
         .assert_eq(&table(&views));
         let (text, is_wrong) = findings(&views);

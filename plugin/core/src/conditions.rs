@@ -45,11 +45,12 @@ impl Facts<'_> {
             let words = "The VM is about to move to another node, and keeps its size until then.";
             return (Scaling::Moving, words.to_owned());
         }
-        if let Some(words) = self.silence(now) {
-            return (Scaling::AgentSilent, words);
-        }
+        // An agent that never understood the annotations of a VM asks for nothing.
         if let Some(problem) = problems.first() {
             return (Scaling::AnnotationsInvalid, format!("An annotation is invalid: {problem}."));
+        }
+        if let Some(words) = self.silence(now) {
+            return (Scaling::AgentSilent, words);
         }
         if let Some(said) = known.short.iter().map(of_shortage).min_by_key(|(reason, _)| *reason) {
             return said;

@@ -28,9 +28,16 @@ fn a_condition_says_what_an_operator_has_to_know_first() {
                 short: vec![short(None, 0)],
                 ..calm()
             },
-            std::slice::from_ref(&invalid),
+            &[],
             Scaling::AgentSilent,
             "The agent of the node has not asked for the VM for 40 s: the VM keeps its size, and what it was permitted stays reserved.",
+        ),
+        // An agent that never understood them asks for nothing.
+        (
+            Known { heard: None, ..calm() },
+            std::slice::from_ref(&invalid),
+            Scaling::AnnotationsInvalid,
+            "An annotation is invalid: windlass.dev/bounds = {}: min is missing.",
         ),
         (
             Known { heard: None, ..calm() },

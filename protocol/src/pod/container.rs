@@ -85,13 +85,17 @@ impl VmContainer {
             limits: limits(container.resources.as_ref()),
             enforced: limits(own.and_then(|status| status.resources.as_ref())),
             overhead,
-            fixed: Fixed::of(spec, container).or(unread),
+            fixed: unread.or_else(|| Fixed::of(spec, container)),
             name,
         })
     }
 
-    /// What the VM has for sure, whatever its kubelet does next. A pod that no kubelet has admitted is admitted with its spec.
+    /// What the VM has for sure, whatever its kubelet does next. A pod that no kubelet has admitted is admitted with its spec. Where it
+    /// is not known what of it is the hypervisor's, nothing is sure.
     pub fn sure(&self) -> Resources {
+        if self.fixed == Some(Fixed::Overhead) {
+            return Resources::ZERO;
+        }
         let allocated = self.allocated.unwrap_or(self.spec);
         let mut sure = allocated.min(self.spec);
         if let (Some(_), Some(enforced)) = (self.limits.cpu, self.enforced.cpu) {

@@ -46,9 +46,16 @@ impl Writes {
         Ok(seen)
     }
 
-    /// A write of this state of the object is about to be sent.
+    /// A write of this state of the object is about to be sent. On an axis on which the VM has what its spec asks for the controller has
+    /// nothing left to do.
     pub fn send(&mut self, machine: &Machine) {
-        self.before = self.before.max(machine.sizes.used);
+        let (used, shows) = (machine.sizes.used, machine.shows);
+        if used.cpu != shows.cpu {
+            self.before.cpu = self.before.cpu.max(used.cpu);
+        }
+        if used.mem != shows.mem {
+            self.before.mem = self.before.mem.max(used.mem);
+        }
     }
 
     /// A write was answered: with the generation after it, or with no success.
@@ -116,6 +123,15 @@ mod tests {
         assert_eq!(has(&mut writes, &machine(1, 1, "Scaling")), (4, 4), "the status may be behind");
         assert_eq!(has(&mut writes, &machine(1, 1, "Running")), (1, 1));
         assert_eq!(has(&mut writes, &machine(1, 1, "Scaling")), (1, 1));
+    }
+
+    /// What is asked back of it may be called off.
+    #[test]
+    fn a_vm_that_had_what_was_asked_for_gives_back_from_there() {
+        let mut writes = Writes::default();
+        writes.send(&machine(4, 4, "Running"));
+        let seen = writes.seen(&machine(3, 4, "Scaling")).unwrap();
+        assert!(seen.memory.requested < seen.memory.size, "{seen:?}");
     }
 
     /// What its spec asks for and its status shows, in vCPUs and GiB.

@@ -83,7 +83,11 @@ impl<N: Node> Pods<N> {
     /// The pods of VMs that nodes hold.
     fn placed(&self) -> impl Iterator<Item = &Arc<VmName>> {
         let nodes = self.nodes.values().filter(|held| held.there().is_some());
-        let is_vm = |name: &&Arc<VmName>| self.pods.get(&***name).is_some_and(Known::is_vm);
-        nodes.flat_map(|held| &held.pods).filter(is_vm)
+        // Nobody asks for a VM that is not to be scaled.
+        let is_scaled = |name: &&Arc<VmName>| {
+            let vm = self.pods.get(&***name).and_then(Known::vm);
+            vm.is_some_and(|vm| vm.is_enabled)
+        };
+        nodes.flat_map(|held| &held.pods).filter(is_scaled)
     }
 }

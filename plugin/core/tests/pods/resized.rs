@@ -233,7 +233,9 @@ impl Resized {
 
     fn create(&mut self, name: &VmName, spec: u64, kind: Kind) {
         // An agent names its VM by the pod's name alone: one that follows another is placed through the plugin, which reads it.
-        if self.server.contains_key(name) || self.pods.uid_of(name).is_some() {
+        let mut to_come = self.events[self.next..].iter();
+        let is_unseen = to_come.any(|(other, ..)| other == name);
+        if self.server.contains_key(name) || self.pods.uid_of(name).is_some() || is_unseen {
             return;
         }
         let pod = Object {
