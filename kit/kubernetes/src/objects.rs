@@ -43,6 +43,12 @@ pub struct NodeObject {
     pub node: Node,
 }
 
+/// The first invalid thing of a pod, or of its VM.
+fn problem_of(pod: &Pod) -> Option<&Problem> {
+    let vm = || pod.vm.as_ref().and_then(|vm| vm.problems.first());
+    pod.problems.first().or_else(vm)
+}
+
 /// Metadata of only what tells objects and their revisions apart.
 fn meta(namespace: Option<&str>, name: &str, uid: &str, revision: &str) -> ObjectMeta {
     ObjectMeta {
@@ -86,8 +92,7 @@ impl Read for PodObject {
     type Kept = Pod;
 
     fn problem(&self) -> Option<&Problem> {
-        let vm = || self.pod.vm.as_ref().and_then(|vm| vm.problems.first());
-        self.pod.problems.first().or_else(vm)
+        problem_of(&self.pod)
     }
 
     fn kept(self) -> Pod {
@@ -99,9 +104,7 @@ impl Read for NodePodObject {
     type Kept = NodePod;
 
     fn problem(&self) -> Option<&Problem> {
-        let pod = &self.pod.pod;
-        let vm = || pod.vm.as_ref().and_then(|vm| vm.problems.first());
-        pod.problems.first().or_else(vm)
+        problem_of(&self.pod.pod)
     }
 
     fn kept(self) -> NodePod {

@@ -144,17 +144,13 @@ impl ClusterBooks {
 
     /// This process begins to lead: what was listed before does not count.
     pub(crate) fn begin_epoch(&self) {
-        *self.began() = Some(Instant::now());
+        *lock(&self.0.began) = Some(Instant::now());
         self.0.rebuild.begin();
     }
 
     /// Whether this process began to lead after this moment.
     pub(crate) fn began_after(&self, moment: Instant) -> bool {
-        self.began().is_some_and(|began| moment < began)
-    }
-
-    fn began(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.0.began.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.began).is_some_and(|began| moment < began)
     }
 
     /// Tells when everything is to be listed anew, and for which epoch.

@@ -54,14 +54,15 @@ pub struct Conditions {
 pub async fn run(books: ClusterBooks, conditions: Conditions) -> Result<(), Infallible> {
     let (mut pacing, mut is_failing) = (Pacing::default(), false);
     while conditions.pulse.rest("the conditions of VMs", EVERY, &conditions.stop).await {
-        // Looked at in any case: from the first look on silence counts.
-        let Ok(looks) = books.looks() else {
+        let looks = match conditions.are_written {
+            true => books.looks(),
+            // From the first look on silence counts, for whoever asks.
+            false => books.listening_since().map(|_| Vec::new()),
+        };
+        let Ok(looks) = looks else {
             pacing = Pacing::default();
             continue;
         };
-        if !conditions.are_written {
-            continue;
-        }
         let due = pacing.due(books.now(), looks, AT_ONCE);
         if due.is_empty() {
             continue;

@@ -41,7 +41,10 @@ impl ClusterBooks {
     }
 
     /// Since when this process answers agents, in its epoch.
-    fn listening_since(&self) -> Result<Moment, NotYet> {
+    ///
+    /// # Errors
+    /// These books answer nobody at this moment.
+    pub(crate) fn listening_since(&self) -> Result<Moment, NotYet> {
         let (epoch, now) = (self.serves()?, self.now());
         let mut listening = lock(&self.0.listening);
         let known = listening.filter(|(of, _)| *of == epoch).map(|(_, since)| since);
