@@ -12,11 +12,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Debug;
 use windlass_kit_kubernetes::answers::{Failure, answered};
-use windlass_kit_kubernetes::objects::{MachineObject, PodObject};
+use windlass_kit_kubernetes::objects::{MachineObject, PodObject, Read};
 use windlass_plugin_core::pods::CeilingOn;
 use windlass_protocol::VmName;
 use windlass_protocol::annotations::CEILING;
 use windlass_protocol::pod::Ceiling;
+use windlass_protocol::vm_object::VmObject;
 
 /// In a JSON pointer `/` is written as `~1`.
 const POINTER: &str = "/metadata/annotations/windlass.dev~1ceiling";
@@ -33,7 +34,7 @@ pub struct Patches(Client);
 pub(crate) enum Found {
     /// This text.
     Text(String),
-    /// None, at this revision of the object.
+    /// None, or whatever there is, at this revision of the object.
     Absent(String),
 }
 
@@ -60,6 +61,12 @@ impl Patches {
             CeilingOn::Pod(name, uid) => self.read_of::<PodObject>(name, uid).await,
             CeilingOn::Object(name, uid) => self.read_of::<MachineObject>(name, uid).await,
         }
+    }
+
+    /// This object of a VM, as its books need it.
+    pub(crate) async fn read_object(&self, name: &VmName) -> Result<Option<VmObject>, Failure> {
+        let read = answered(self.all::<MachineObject>(name).get_opt(&name.name)).await?;
+        Ok(read.map(MachineObject::kept))
     }
 
     /// Replaces what was found.

@@ -217,8 +217,19 @@ impl Books {
         if let Some(entry) = self.vms.get_mut(vm) {
             entry.moving = match (entry.moving, moving) {
                 (_, false) => Moving::No,
-                (Moving::No, true) => Moving::Due,
+                (Moving::No | Moving::Held, true) => Moving::Due,
                 (told @ (Moving::Due | Moving::Told(_)), true) => told,
+            };
+        }
+    }
+
+    /// Another pod of a VM was placed for what the VM has, or left. A VM that moves is passed over, and so are unknown ones.
+    pub fn set_held(&mut self, vm: &VmName, held: bool) {
+        if let Some(entry) = self.vms.get_mut(vm) {
+            entry.moving = match (entry.moving, held) {
+                (Moving::No | Moving::Held, true) => Moving::Held,
+                (Moving::No | Moving::Held, false) => Moving::No,
+                (moves @ (Moving::Due | Moving::Told(_)), _) => moves,
             };
         }
     }
@@ -299,7 +310,7 @@ impl Books {
         let (read, ask) = read(&entry.record)?;
         let wanted = ask.wanted;
         let moving = match entry.moving {
-            Moving::No => false,
+            Moving::No | Moving::Held => false,
             Moving::Due => true,
             Moving::Told(permit) if wanted == permit => {
                 return Ok((read, (Granted::all(permit, true), false)));

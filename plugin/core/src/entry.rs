@@ -51,6 +51,8 @@ pub(crate) enum Above {
 pub(crate) enum Moving {
     /// It stays.
     No,
+    /// Another pod was placed for what its VM has: it does not grow. Its agent is not told, and may shrink it.
+    Held,
     /// Its agent is to be told.
     Due,
     /// Its agent was told, while it was permitted this.

@@ -19,6 +19,7 @@
 
 pub mod audit;
 mod change;
+mod fitting;
 mod following;
 mod freed;
 mod gone;
@@ -373,6 +374,10 @@ impl<N: Node> Pods<N> {
             self.objects.show_to(name, next);
         }
         self.objects.note(&shared, last.as_ref(), next.as_ref());
+        let is_going = |known: &Option<Known>| known.as_ref().is_some_and(Known::is_terminating);
+        let goes = is_going(&next) && !is_going(&last);
+        let object = |known: &Option<Known>| known.as_ref().and_then(Known::other_object).cloned();
+        let leaves = object(&last).filter(|last| object(&next).as_ref() != Some(last));
         let node = |place: &str| self.nodes.name(place).map_or_else(|| place.into(), Arc::clone);
         let takes = |known: &Known| Some((node(known.place()?), known.share()));
         let (before, after) = (last.as_ref().and_then(takes), next.as_ref().and_then(takes));
@@ -400,6 +405,9 @@ impl<N: Node> Pods<N> {
         }
         let mut freed = Freed::default();
         if is_same_pod && before == after {
+            if goes {
+                self.mark_pod(name);
+            }
             return freed;
         }
         let (from, share) = before.unzip();
@@ -419,6 +427,7 @@ impl<N: Node> Pods<N> {
             self.drop_unused(&from);
         }
         self.mark_pod(name);
+        leaves.iter().for_each(|object| self.mark_pods_of(object));
         freed
     }
 

@@ -71,7 +71,7 @@ pub(crate) enum Call {
 pub(crate) enum Found {
     /// This one.
     Ceiling(Ceiling),
-    /// None, at this revision of the pod.
+    /// None, or whatever there is, at this revision of the pod or object.
     Absent(String),
 }
 

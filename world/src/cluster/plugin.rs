@@ -172,6 +172,8 @@ enum Task {
     SettleTouch { pod: VmName },
     TakeOver(Inherited),
     Ceiling(Writing, CeilingTask),
+    FitRead { pod: VmName, on: CeilingOn },
+    Fit,
     Headroom(Change),
     Resize(Resize),
 }
@@ -352,6 +354,8 @@ impl Plugin {
             Task::Ceiling(writing, CeilingTask::Reads { on }) => {
                 self.found(turn, writing, &on, answer);
             }
+            Task::FitRead { pod, on } => self.fit(turn, &pod, on, answer),
+            Task::Fit => turn.met.note_if("ceilings lowered for pods that waited", answer.is_ok()),
             Task::Headroom(change) => self.written(turn, &change, answer),
             Task::Resize(resize) => self.resized(turn, &resize, &answer),
         }
@@ -455,6 +459,7 @@ impl Task {
             | Self::SettleTouch { .. }
             | Self::TakeOver(_)
             | Self::Ceiling(_, CeilingTask::Replaces { .. })
+            | Self::Fit
             | Self::Headroom(_)
             | Self::Resize(_) => true,
             Self::Lease
@@ -463,6 +468,7 @@ impl Task {
             | Self::Audit(_)
             | Self::BindRead { .. }
             | Self::SettleRead { .. }
+            | Self::FitRead { .. }
             | Self::Ceiling(_, CeilingTask::Reads { .. }) => false,
         }
     }

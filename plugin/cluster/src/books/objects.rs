@@ -1,8 +1,11 @@
 //! The objects of VMs whose pods belong to them: what the API server tells of these objects.
 
 use super::ClusterBooks;
+use crate::leadership::Epoch;
+use windlass_plugin_core::pods::CeilingOn;
 use windlass_plugin_core::pods::audit::{Audit, Looked, Page};
 use windlass_protocol::VmName;
+use windlass_protocol::pod::Ceiling;
 use windlass_protocol::vm_object::VmObject;
 
 // === impl ClusterBooks ===
@@ -25,6 +28,24 @@ impl ClusterBooks {
     pub(crate) fn object_gone(&self, name: &VmName, uid: &str) {
         let freed = self.write().object_gone(name, uid);
         self.note(freed);
+    }
+
+    /// The ceilings that keep pods from a place, by the pod, and the objects that have them.
+    pub(crate) fn ceilings_to_fit(&self) -> Vec<(VmName, CeilingOn)> {
+        if self.serves().is_err() {
+            return Vec::new();
+        }
+        self.write().ceilings_to_fit(self.now())
+    }
+
+    /// What takes the place of the ceiling on this object, which was read just now.
+    pub(crate) fn fitting_ceiling(
+        &self,
+        pod: &VmName,
+        read: &VmObject,
+        epoch: Epoch,
+    ) -> Option<Ceiling> {
+        self.read().fitting_ceiling(pod, read, epoch.0)
     }
 
     /// Compares objects of the API server with those that are known.

@@ -97,6 +97,29 @@ async fn a_vm_whose_object_is_gone_grows_no_more() {
 }
 
 #[tokio::test]
+async fn a_ceiling_that_keeps_the_next_pod_of_a_vm_from_a_place_is_lowered() {
+    following(async |plugin| {
+        let (node, _) = placed(plugin).await;
+        assert_eq!(plugin.permit(POD, None, 1).await, 1);
+        assert_eq!(plugin.permit(POD, Some(1), 4).await, 4);
+        let other = plugin.unbound(json!({"name": "other"}), "2").await;
+        plugin.space.pods().delete(POD, &DeleteParams::default().grace_period(0)).await.unwrap();
+        let is_bound = async || plugin.bind(&other, &node).await.is_empty();
+        wait::until_async("the first pod is gone", is_bound).await;
+
+        let next = plugin.unbound(pod_of_vm("db1-b"), "1").await;
+        status(plugin, json!({"podName": "db1-b", "cpus": 1, "memorySize": "1Gi"})).await;
+        let refused = async || plugin.bind(&next, &node).await.contains("4 of cpu asked");
+        wait::until_async("refused with the ceiling of its VM", refused).await;
+        let is_bound = async || plugin.bind(&next, &node).await.is_empty();
+        wait::until_async("placed with what it starts with", is_bound).await;
+        assert_eq!(ceiling(plugin).await.unwrap().size.cpu.milli(), 1000);
+        assert_eq!(plugin.reserved(&node), 1000);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn every_right_to_neonvms_objects_is_used_and_nothing_is_denied() {
     following(async |plugin| {
         placed(plugin).await;
@@ -147,14 +170,18 @@ async fn placed(plugin: &Plugin<'_>) -> (String, Pod) {
     let object: DynamicObject = serde_json::from_value(object).unwrap();
     vms(plugin).create(&PostParams::default(), &object).await.unwrap();
     status(plugin, json!({"podName": POD, "cpus": 1, "memorySize": "1Gi"})).await;
-    let metadata = json!({
-        "name": POD,
-        "labels": {"vm.neon.tech/name": VM},
-        "annotations": {"windlass.dev/bounds": bounds(4)},
-    });
-    let pod = plugin.unbound(metadata, "1").await;
+    let pod = plugin.unbound(pod_of_vm(POD), "1").await;
     assert_eq!(plugin.bind(&pod, &node).await, "");
     (node, pod)
+}
+
+/// The metadata of a pod of the VM.
+fn pod_of_vm(name: &str) -> Value {
+    json!({
+        "name": name,
+        "labels": {"vm.neon.tech/name": VM},
+        "annotations": {"windlass.dev/bounds": bounds(4)},
+    })
 }
 
 /// NeonVM's controller says this of the VM.

@@ -5,7 +5,7 @@ use crate::pods::objects::CeilingOn;
 use crate::pods::record::Record;
 use crate::pods::{Freed, Pods};
 use std::collections::BTreeSet;
-use windlass_protocol::pod::Pod;
+use windlass_protocol::pod::PodVm;
 use windlass_protocol::vm_object::VmObject;
 use windlass_protocol::{Resources, VmName};
 
@@ -65,15 +65,19 @@ impl<N: Node> Pods<N> {
         }
     }
 
-    /// What the VM of a pod has from its first moment: on another node, or by its object. Where neither is known yet, the object may
-    /// ask for as much as the VM can grow to: the pods of a cluster and the objects of VMs are told apart.
-    pub(crate) fn comes_with(&self, pod: &Pod) -> Resources {
-        let elsewhere = self.arrives_with(pod);
-        let Some(vm) = pod.vm.as_ref().filter(|vm| vm.object != pod.name) else {
+    /// What the VM of a pod may have from its first moment: on another node, or by its object. An agent may write as much into the
+    /// object as the ceiling there allows, and what it wrote is known later than the pod. Where neither is known yet, the object
+    /// may ask for as much as the VM can grow to: the pods of a cluster and the objects of VMs are told apart.
+    pub(crate) fn comes_with(&self, pod: &VmName, vm: Option<&PodVm>) -> Resources {
+        let elsewhere = self.arrives_with(pod, vm);
+        let Some(vm) = vm.filter(|vm| vm.object != *pod) else {
             return elsewhere;
         };
-        match self.objects.naming(&pod.name, &vm.object) {
-            Some(object) => object.has.max(elsewhere),
+        match self.objects.naming(pod, &vm.object) {
+            Some(object) => {
+                let ceiling = object.ceiling.map(|ceiling| ceiling.size);
+                object.has.max(ceiling.unwrap_or_default()).max(elsewhere)
+            }
             None if self.objects.are_followed && elsewhere == Resources::ZERO => vm.bounds.max,
             None => elsewhere,
         }
@@ -88,6 +92,7 @@ impl<N: Node> Pods<N> {
         for pod in self.objects.pods.get(name).cloned().unwrap_or_default() {
             let known = self.pods.get(&pod).cloned();
             freed.and(self.put(&pod, known));
+            freed.and(self.asks_anew(&pod));
         }
         freed
     }

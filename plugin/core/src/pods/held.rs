@@ -288,7 +288,7 @@ impl<N: Node> SeenNode<N> {
         match self.mode {
             // What a VM starts with beyond its request is growth.
             Mode::Headroom(_) => {
-                short.or_else(|| Short::of(share.beyond_requests(), books.free(), books.room))
+                short.or_else(|| Short::of(share.beyond_requests(asked), books.free(), books.room))
             }
             Mode::Resize => {
                 short.or_else(|| Short::of(share.asked_apart(asked), open.free(), open.room))

@@ -18,7 +18,7 @@ use crate::pods::migration::{Migrations, Move, Step};
 use crate::pods::pools::Mode;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use windlass_protocol::pod::Pod;
+use windlass_protocol::pod::PodVm;
 use windlass_protocol::{Axis, Bytes, MilliCpu, Moment, Resources, VmName};
 
 /// The whole of a node.
@@ -102,9 +102,9 @@ impl<N: Node> Pods<N> {
 
     /// What the VM of this pod has on another node: the pod is the one that it moves to, and it comes with that. No word of its migration
     /// may have come yet.
-    pub(super) fn arrives_with(&self, pod: &Pod) -> Resources {
-        let pods = pod.vm.as_ref().and_then(|vm| self.objects.pods.get(&vm.object));
-        let others = pods.into_iter().flatten().filter(|name| ***name != pod.name);
+    pub(super) fn arrives_with(&self, pod: &VmName, vm: Option<&PodVm>) -> Resources {
+        let pods = vm.and_then(|vm| self.objects.pods.get(&vm.object));
+        let others = pods.into_iter().flatten().filter(|name| ***name != *pod);
         let sizes = others
             .filter_map(|name| self.books_of(name)?.with_books(|books| books.reserved_for(name)));
         sizes.fold(Resources::ZERO, Resources::max)

@@ -1,6 +1,7 @@
 //! Which VMs are moving: what the API server's objects say of migrations, and what the books are told.
 //!
-//! While a VM moves both of its pods count, and neither grows.
+//! While a VM moves both of its pods count, and neither grows. A pod is placed for what its VM has on another node, whether a
+//! migration of the VM is known yet or not: the VM does not grow there either, as long as both take room.
 
 use crate::cluster::Node;
 use crate::pods::Pods;
@@ -75,11 +76,17 @@ impl<N: Node> Pods<N> {
         }
     }
 
-    /// The same of a pod that came, changed or left.
+    /// The same of a pod that came, changed or left, and whether it holds the other pods of its VM.
     pub(crate) fn mark_pod(&mut self, pod: &VmName) {
-        if self.migrations.pods.is_empty() {
-            return;
+        if !self.migrations.pods.is_empty() {
+            self.mark_moving(pod);
         }
+        if let Some(object) = self.pods.get(pod).and_then(Known::other_object) {
+            self.mark_pods_of(object);
+        }
+    }
+
+    fn mark_moving(&mut self, pod: &VmName) {
         let vm = self.pods.get(pod).and_then(Known::vm).map(|vm| vm.object.clone());
         for pods in self.migrations.pods.values_mut() {
             pods.remove(pod);
@@ -90,9 +97,29 @@ impl<N: Node> Pods<N> {
         }
     }
 
+    /// A pod of the VM with this object came, changed or left.
+    pub(crate) fn mark_pods_of(&self, object: &VmName) {
+        if !self.migrations.is_moving(object) {
+            let pods = self.objects.pods.get(object).into_iter().flatten();
+            pods.for_each(|pod| self.tell_books(pod, false));
+        }
+    }
+
+    /// Whether another pod of the VM of this one takes room, and is there to stay.
+    fn has_another(&self, pod: &VmName) -> bool {
+        let object = self.pods.get(pod).and_then(Known::other_object);
+        let pods = object.and_then(|object| self.objects.pods.get(object)).into_iter().flatten();
+        let others = pods.filter(|other| ***other != *pod).filter_map(|other| self.pods.get(other));
+        others.filter(|other| !other.is_terminating()).any(|other| other.place().is_some())
+    }
+
     fn tell_books(&self, pod: &VmName, is_moving: bool) {
         if let Some(node) = self.books_of(pod) {
-            node.with_books(|books| books.set_moving(pod, is_moving));
+            let is_held = self.has_another(pod);
+            node.with_books(|books| {
+                books.set_moving(pod, is_moving);
+                books.set_held(pod, is_held);
+            });
         }
     }
 

@@ -158,7 +158,7 @@ impl<N: Node> Pods<N> {
         let name = known.unwrap_or_else(|| Arc::new(pod.name.clone()));
         self.note_namesake(&name, None, Some(&mut next));
         self.objects.show_to(&pod.name, &mut next);
-        let asked = next.share().asked().max(self.comes_with(pod));
+        let asked = next.share().asked().max(self.comes_with(&pod.name, pod.vm.as_deref()));
         next.placed = Placed::UnderWay {
             node: node.into(),
             reserved: asked,
@@ -244,14 +244,14 @@ impl<N: Node> Pods<N> {
     }
 
     /// What pods that are to be placed find on a node, by what it publishes.
-    fn open(&self, node: &str) -> Option<Summary> {
+    pub(super) fn open(&self, node: &str) -> Option<Summary> {
         let of_node = self.nodes.get(node)?;
         Some(of_node.open(of_node.there()?.held.summary()))
     }
 
     /// What a pod takes of a node from its first moment there: its requests, and what moves there with it.
     fn asked(&self, pod: &Pod) -> Resources {
-        Share::of(pod).asked().max(self.comes_with(pod))
+        Share::of(pod).asked().max(self.comes_with(&pod.name, pod.vm.as_deref()))
     }
 
     /// Whether this node has room for the pod by an earlier placement or binding.

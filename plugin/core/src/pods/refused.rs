@@ -2,7 +2,7 @@
 //! at it again by itself before long.
 
 use std::collections::BTreeMap;
-use windlass_protocol::{Resources, VmName};
+use windlass_protocol::{Moment, Resources, VmName};
 
 /// As many are remembered.
 pub(crate) const MOST: usize = 1_000;
@@ -24,6 +24,8 @@ pub(crate) struct Waiting {
     pods: BTreeMap<u64, Refused>,
     numbers: BTreeMap<VmName, u64>,
     next: u64,
+    /// Since when the ceilings of VMs were seen to keep their pods from a place, by the uid of the pod.
+    pub(crate) too_high: BTreeMap<String, Moment>,
 }
 
 // === impl Waiting ===
@@ -45,6 +47,23 @@ impl Waiting {
             && let Some((_, oldest)) = self.pods.pop_first()
         {
             self.numbers.remove(&oldest.name);
+        }
+    }
+
+    /// The pods that wait, in order.
+    pub(crate) fn pods(&self) -> impl Iterator<Item = &Refused> {
+        self.pods.values()
+    }
+
+    /// What a pod that waits asks for.
+    pub(crate) fn asked(&self, name: &VmName) -> Option<Resources> {
+        Some(self.pods.get(self.numbers.get(name)?)?.asked)
+    }
+
+    /// A pod that waits asks for something else.
+    pub(crate) fn asks(&mut self, name: &VmName, asked: Resources) {
+        if let Some(known) = self.numbers.get(name).and_then(|at| self.pods.get_mut(at)) {
+            known.asked = asked;
         }
     }
 

@@ -154,10 +154,11 @@ impl Share {
         }
     }
 
-    /// What it has from its first moment beyond what its pod requests.
-    pub(crate) fn beyond_requests(&self) -> Resources {
+    /// What it has from its first moment beyond what its pod requests. As the books count it, it takes `asked`.
+    pub(crate) fn beyond_requests(&self, asked: Resources) -> Resources {
         match self {
             Self::Other(_) | Self::Headroom { .. } => Resources::ZERO,
+            Self::Vm { requests, .. } if asked != self.asked() => asked.saturating_sub(*requests),
             Self::Vm { record, requests, kept, .. } => {
                 record.min.max(has_by_object(*kept)).saturating_sub(*requests)
             }

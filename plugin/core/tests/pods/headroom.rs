@@ -51,6 +51,25 @@ fn what_a_vm_starts_with_beyond_its_request_is_taken_of_the_headroom() {
     assert_eq!(ask(&pods, "a", 1, 4).permit, cu(3));
 }
 
+/// Found by the simulation: a VM that came from another node with more than its pod requests took what other pods may request.
+#[test]
+fn what_a_vm_comes_with_beyond_its_request_is_taken_of_the_headroom() {
+    let mut pods = shared(None);
+    pods.node_seen(&node("m", cu(8)), Held::empty);
+    let of = |pod: &str| {
+        let mut pod = vm(pod, 1);
+        pod.vm.as_mut().unwrap().object = VmName::on_host("moves");
+        pod
+    };
+    pods.pod_seen(on("m", of("from")));
+    assert_eq!(ask(&pods, "from", 1, 3).permit, cu(3));
+    assert_eq!(refusal(&mut pods, &of("to"), "n"), "node n: 2 of cpu asked, 0 of 0 free");
+    come(&mut pods, "a", 1);
+    see(&mut pods, 3, Some(3));
+    place(&mut pods, &of("to"), "n");
+    assert_eq!(ask(&pods, "a", 1, 4).permit, cu(2));
+}
+
 #[test]
 fn the_room_falls_before_the_headroom_shrinks_and_rises_after_it_has_grown() {
     let mut pods = shared(Some(1));

@@ -3,6 +3,7 @@
 
 mod advice;
 mod cluster;
+mod fitting;
 mod headroom;
 mod holds;
 mod laws;

@@ -287,7 +287,7 @@ fn a_vm_of_another_object_that_was_placed_counts_with_what_it_starts_with() {
 
 #[test]
 fn a_vm_whose_pod_is_not_resized_has_nothing_of_its_sidecars_requests() {
-    let of_another = |pod: &mut Pod| pod.vm.as_mut().unwrap().object = name("its object");
+    let of_another = |pod: &mut Pod| *pod = of_another(pod.clone());
     let fixed = |pod: &mut Pod| {
         pod.vm.as_mut().unwrap().container.as_mut().unwrap().fixed = Some(Fixed::Restarts);
     };
@@ -424,7 +424,7 @@ pub(crate) fn pod(name: &str, has: Has) -> Pod {
 
 /// The pod of the same VM, which belongs to another object.
 pub(crate) fn of_another(mut pod: Pod) -> Pod {
-    pod.vm.as_mut().unwrap().object = name("its object");
+    pod.vm.as_mut().unwrap().object = name(&format!("object of {}", pod.name.name));
     pod
 }
 

@@ -213,8 +213,8 @@ fn to_record(pods: &Pods<Held>) -> Vec<VmName> {
 /// The object of the VM that the pod `a` runs has this much.
 fn object(units: u64) -> VmObject {
     VmObject {
-        name: VmName::on_host("its object"),
-        uid: "uid of its object".to_owned(),
+        name: VmName::on_host("object of a"),
+        uid: "uid of object of a".to_owned(),
         revision: units.to_string(),
         pod: Some("a".to_owned()),
         has: cu(units),

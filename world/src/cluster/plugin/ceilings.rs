@@ -26,9 +26,38 @@ impl Plugin {
                 turn.met.note("ceilings that were mended");
                 self.proposals.call_for(&vm, None);
             }
+            self.fit_waiting(turn);
         }
         while let Some(vm) = self.proposals.take(now) {
             self.write(turn, Writing { vm, turn: CeilingTurn::default() });
+        }
+    }
+
+    /// Looks for ceilings that keep pods from a place.
+    fn fit_waiting(&mut self, turn: &mut Turn<'_>) {
+        let fits = |task: &Task| matches!(task, Task::FitRead { .. } | Task::Fit);
+        if self.asked.values().any(|asked| fits(&asked.task)) {
+            return;
+        }
+        for (pod, on) in self.books.ceilings_to_fit(turn.now) {
+            if let CeilingOn::Object(name, _) = &on {
+                self.ask(turn, Call::ReadObject(name.clone()), Task::FitRead { pod, on });
+            }
+        }
+    }
+
+    pub(super) fn fit(
+        &mut self,
+        turn: &mut Turn<'_>,
+        pod: &VmName,
+        on: CeilingOn,
+        answer: Result<Answer, NoSuccess>,
+    ) {
+        let Ok(epoch) = self.serves(turn.now) else { return };
+        let Ok(Answer::Object(Some(read))) = answer else { return };
+        if let Some(next) = self.books.fitting_ceiling(pod, &read.object, epoch.into()) {
+            let found = Found::Absent(read.object.revision.clone());
+            self.ask(turn, Call::Replace { on, found, next }, Task::Fit);
         }
     }
 
