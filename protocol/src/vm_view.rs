@@ -68,6 +68,9 @@ pub enum Scaling {
     ResizeStuck,
     /// The node itself has less memory than its books.
     HostMemoryShort,
+    /// What a plugin of a later release says.
+    #[serde(other)]
+    Other,
 }
 
 /// One VM, as its plugin knows it.
@@ -112,7 +115,7 @@ pub struct VmViews {
 // === impl Scaling ===
 
 impl Scaling {
-    /// All of them.
+    /// All that a plugin of this release says.
     pub const ALL: [Self; 18] = [
         Self::Following,
         Self::AgentSilent,
@@ -138,7 +141,9 @@ impl Scaling {
     pub const fn status(self) -> Status {
         match self {
             Self::Following => Status::True,
-            Self::AgentSilent | Self::HypervisorSilent | Self::MetricsMissing => Status::Unknown,
+            Self::AgentSilent | Self::HypervisorSilent | Self::MetricsMissing | Self::Other => {
+                Status::Unknown
+            }
             Self::AnnotationsInvalid
             | Self::NodeCordoned
             | Self::NodeMemoryPressure
@@ -173,7 +178,8 @@ impl Scaling {
             | Self::InformantSilent
             | Self::MetricsMissing
             | Self::ResizeStuck
-            | Self::HostMemoryShort => false,
+            | Self::HostMemoryShort
+            | Self::Other => false,
         }
     }
 
@@ -184,3 +190,19 @@ impl Scaling {
 }
 
 words::displayed!(Scaling, Status);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_of_a_later_release_is_read() {
+        let read = |text| serde_json::from_str::<Condition>(text).expect("a condition");
+        let known = read(r#"{"reason":"NodeFull","message":"full"}"#);
+        assert_eq!((known.reason, known.reason.status()), (Scaling::NodeFull, Status::False));
+        let later = read(r#"{"reason":"NodeOnFire","message":"The node burns.","since":1}"#);
+        assert_eq!((later.reason, later.reason.status()), (Scaling::Other, Status::Unknown));
+        assert_eq!(later.message, "The node burns.");
+        assert!(!Scaling::ALL.contains(&Scaling::Other));
+    }
+}

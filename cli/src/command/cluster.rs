@@ -95,7 +95,11 @@ pub(crate) fn findings(views: &VmViews) -> (String, bool) {
 /// What an operator can do about it.
 const fn advice(reason: Scaling) -> Option<&'static str> {
     match reason {
-        Scaling::Following | Scaling::Moving | Scaling::Observing | Scaling::PermitWaits => None,
+        Scaling::Following
+        | Scaling::Moving
+        | Scaling::Observing
+        | Scaling::PermitWaits
+        | Scaling::Other => None,
         Scaling::AgentSilent => Some(
             "Does the agent run there? kubectl --namespace windlass get pods --selector \
              app.kubernetes.io/name=windlass-agent --field-selector spec.nodeName={node}",

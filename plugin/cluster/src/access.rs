@@ -108,6 +108,8 @@ fn review(caller: &Caller, namespace: Option<&str>) -> SubjectAccessReview {
         spec: SubjectAccessReviewSpec {
             user: Some(caller.user.to_string()),
             groups: Some(caller.groups.to_vec()),
+            uid: caller.uid.as_deref().map(str::to_owned),
+            extra: Some((*caller.extra).clone()),
             resource_attributes: Some(attributes),
             ..SubjectAccessReviewSpec::default()
         },

@@ -54,6 +54,7 @@ pub struct Conditions {
 pub async fn run(books: ClusterBooks, conditions: Conditions) -> Result<(), Infallible> {
     let (mut pacing, mut is_failing) = (Pacing::default(), false);
     while conditions.pulse.rest("the conditions of VMs", EVERY, &conditions.stop).await {
+        books.greet();
         let looks = match conditions.are_written {
             true => books.looks(),
             // From the first look on silence counts, for whoever asks.

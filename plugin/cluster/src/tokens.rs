@@ -163,12 +163,14 @@ fn verdict(status: TokenReviewStatus) -> Verdict {
     }
     let user = status.user.unwrap_or_default();
     let groups = user.groups.unwrap_or_default().into();
-    let node = user.extra.and_then(|mut extra| extra.remove(NODE));
-    let node = node.filter(|values| values.len() == 1).and_then(|mut values| values.pop());
+    let extra = user.extra.unwrap_or_default();
+    let node = extra.get(NODE).filter(|values| values.len() == 1).and_then(|values| values.first());
     Verdict::Accepted(Caller {
         user: user.username.unwrap_or_default().into(),
         groups,
-        node: node.map(Into::into),
+        uid: user.uid.map(Into::into),
+        node: node.map(|node| node.as_str().into()),
+        extra: extra.into(),
     })
 }
 
@@ -242,7 +244,7 @@ mod tests {
         let caller = |node: Option<&str>| {
             let node = node.map(Into::into);
             let groups = ["g".to_owned()].into();
-            Verdict::Accepted(Caller { user: "agent".into(), groups, node })
+            Verdict::Accepted(Caller { user: "agent".into(), groups, node, ..Caller::default() })
         };
         let refused = |why: &str| Verdict::Refused(why.into());
         assert_eq!(verdict(status(&["a", AUDIENCE], &["n1"])), caller(Some("n1")));

@@ -56,7 +56,11 @@ impl Facts<'_> {
             return said;
         }
         let Some(told) = &known.told else {
-            return (Scaling::Following, "The VM has what its agent asked for.".to_owned());
+            let words = match known.heard {
+                Some(_) => "The VM has what its agent asked for.",
+                None => "No agent has asked for the VM yet.",
+            };
+            return (Scaling::Following, words.to_owned());
         };
         let reason = of_agent(told);
         match (reason, not_resized) {
@@ -69,7 +73,8 @@ impl Facts<'_> {
 
     /// How long its agent is silent already, if it is for too long.
     fn silence(&self, now: Moment) -> Option<String> {
-        let since = now.since(self.known.heard.unwrap_or(self.listening_since));
+        let here = self.known.here_since.map(|here| here.max(self.listening_since));
+        let since = now.since(self.known.heard.or(here).unwrap_or(self.listening_since));
         if since < SILENT_AFTER {
             return None;
         }
@@ -78,7 +83,10 @@ impl Facts<'_> {
                 "The agent of the node has not asked for the VM for {} s: the VM keeps its size, and what it was permitted stays reserved.",
                 since.as_secs()
             ),
-            None => "No agent has asked for the VM since this plugin leads: the VM keeps its size, and the most that it may have is reserved.".to_owned(),
+            None => format!(
+                "No agent has asked for the VM in the {} s since this plugin knows it: the VM keeps its size, and the most that it may have is reserved.",
+                since.as_secs()
+            ),
         })
     }
 }

@@ -67,6 +67,7 @@ use migration::Migrations;
 use namesakes::Namesakes;
 use objects::Objects;
 use refused::Waiting;
+use share::Share;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use windlass_protocol::pod::Pod;
@@ -87,6 +88,8 @@ pub struct Pods<N> {
     migrations: Migrations,
     objects: Objects,
     namesakes: Namesakes,
+    /// VMs that came to nodes since they were [greeted](Pods::greet) last.
+    newcomers: Vec<Arc<VmName>>,
 }
 
 // === impl Pods ===
@@ -104,6 +107,7 @@ impl<N> Default for Pods<N> {
             migrations: Migrations::default(),
             objects: Objects::default(),
             namesakes: Namesakes::default(),
+            newcomers: Vec::new(),
         }
     }
 }
@@ -291,6 +295,7 @@ impl<N: Node> Pods<N> {
         let watermark = self.pools.watermark_of(&node.labels);
         freed.note(&node.name, held.see(node, (mode, watermark), hold, shares));
         pods.iter().for_each(|pod| self.mark_pod(pod));
+        self.newcomers.extend(pods);
         freed
     }
 
@@ -419,6 +424,9 @@ impl<N: Node> Pods<N> {
             if let Some(share) = next_share.filter(|_| inherits && !is_same_pod) {
                 held.returned(&shared, share);
             }
+        }
+        if matches!(next_share, Some(Share::Vm { .. })) && (!is_same_pod || from != to) {
+            self.newcomers.push(Arc::clone(&shared));
         }
         if let Some(from) = from.filter(|from| to.as_ref() != Some(from))
             && let Some(held) = self.nodes.get_mut(&from)

@@ -43,7 +43,19 @@ fn a_condition_says_what_an_operator_has_to_know_first() {
             Known { heard: None, ..calm() },
             &[],
             Scaling::AgentSilent,
-            "No agent has asked for the VM since this plugin leads: the VM keeps its size, and the most that it may have is reserved.",
+            "No agent has asked for the VM in the 50 s since this plugin knows it: the VM keeps its size, and the most that it may have is reserved.",
+        ),
+        (
+            Known { heard: None, here_since: Some(at(60)), ..calm() },
+            &[],
+            Scaling::AgentSilent,
+            "No agent has asked for the VM in the 40 s since this plugin knows it: the VM keeps its size, and the most that it may have is reserved.",
+        ),
+        (
+            Known { heard: None, here_since: Some(at(80)), ..calm() },
+            &[],
+            Scaling::Following,
+            "No agent has asked for the VM yet.",
         ),
         (
             Known { told: waits.clone(), short: vec![short(None, 0)], ..calm() },
@@ -246,6 +258,7 @@ fn calm() -> Known {
         wanted: None,
         short: Vec::new(),
         heard: Some(at(98)),
+        here_since: None,
         told: None,
         is_spoken_for: true,
         moves: false,

@@ -129,8 +129,8 @@ fn an_agent_may_ask_for_the_vms_of_its_own_node() {
     let agent: Arc<str> = AGENT.into();
     let on = |user: &str, node: Option<&str>| Caller {
         user: user.into(),
-        groups: [].into(),
         node: node.map(Into::into),
+        ..Caller::default()
     };
     let node = on(AGENT, Some("n1")).node_as(&agent).unwrap();
     assert_eq!(Denied::unless_same(&node, Some("n1")), Ok(()));
@@ -252,7 +252,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn accepted() -> Verdict {
-    Verdict::Accepted(Caller { user: AGENT.into(), groups: [].into(), node: Some("n1".into()) })
+    Verdict::Accepted(Caller { user: AGENT.into(), node: Some("n1".into()), ..Caller::default() })
 }
 
 fn refused() -> Verdict {

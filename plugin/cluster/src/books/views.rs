@@ -31,6 +31,13 @@ impl ClusterBooks {
         Ok(self.read().views_of(self.now(), since, name))
     }
 
+    /// The VMs that came since the last time are here since about now.
+    pub(crate) fn greet(&self) {
+        if self.read().has_newcomers() {
+            self.write().greet(self.now());
+        }
+    }
+
     /// The condition of each VM.
     ///
     /// # Errors

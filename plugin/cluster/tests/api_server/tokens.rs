@@ -29,11 +29,15 @@ async fn a_token_names_its_account_and_the_node_of_its_pod() {
         "system:authenticated".to_owned(),
     ]
     .into();
-    let (node, of_node) = (Some("n1".into()), Arc::clone(&groups));
-    let on_node = Caller { user: Arc::clone(&user), groups: of_node, node };
-    assert_eq!(test.caller(&token).await, Ok(on_node));
+    let known = |caller: Caller| (caller.user, caller.groups, caller.node);
+    let caller = test.caller(&token).await.unwrap();
+    // A ServiceAccount's uid, and the pod that its token is bound to: what an authorizer may look at.
+    assert!(
+        caller.uid.is_some() && caller.extra.contains_key("authentication.kubernetes.io/pod-name")
+    );
+    assert_eq!(known(caller), (Arc::clone(&user), Arc::clone(&groups), Some("n1".into())));
     let free = test.space.token("agent", AUDIENCE, None).await;
-    assert_eq!(test.caller(&free).await, Ok(Caller { user, groups, node: None }));
+    assert_eq!(known(test.caller(&free).await.unwrap()), (user, groups, None));
 }
 
 #[tokio::test]

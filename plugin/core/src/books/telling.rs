@@ -2,7 +2,7 @@
 
 use super::Books;
 use crate::entry::{Basis, Moving};
-use crate::heard::Heard;
+use crate::heard::{Heard, Last};
 use windlass_protocol::plugin::Told;
 use windlass_protocol::timing::CLAIM_LASTS;
 use windlass_protocol::{Moment, Resources, Shortage, VmName};
@@ -18,6 +18,8 @@ pub struct Known {
     pub short: Vec<Shortage>,
     /// When its agent was heard last.
     pub heard: Option<Moment>,
+    /// Of one that was not heard: since when the VM is here, if that is known.
+    pub here_since: Option<Moment>,
     /// What its agent told then.
     pub told: Option<Told>,
     /// Its agent speaks for it.
@@ -32,7 +34,17 @@ impl Books {
     /// The agent of a VM was heard, and told this. Unknown VMs are passed over.
     pub fn hear(&mut self, now: Moment, vm: &VmName, told: Option<Box<Told>>) {
         if let Some(entry) = self.vms.get_mut(vm) {
-            entry.heard = Heard { at: Some(now), told };
+            entry.heard = Heard { last: Last::Heard(now), told };
+        }
+    }
+
+    /// A VM is here since about this moment. Unknown VMs are passed over.
+    pub(crate) fn greet(&mut self, now: Moment, vm: &VmName) {
+        if let Some(entry) = self.vms.get_mut(vm) {
+            entry.heard.last = match entry.heard.last {
+                Last::Never => Last::Here(now),
+                known @ (Last::Here(_) | Last::Heard(_)) => known,
+            };
         }
     }
 
@@ -42,11 +54,17 @@ impl Books {
         let claim = entry.claim.filter(|claim| now < claim.until);
         let note = entry.journal.last().filter(|note| now.since(note.last) < CLAIM_LASTS);
         let note = note.filter(|_| claim.is_some());
+        let (heard, here_since) = match entry.heard.last {
+            Last::Never => (None, None),
+            Last::Here(since) => (None, Some(since)),
+            Last::Heard(at) => (Some(at), None),
+        };
         Some(Known {
             reserved: entry.reserved(),
             wanted: claim.map(|claim| claim.wanted),
             short: note.map(|note| note.short.clone()).unwrap_or_default(),
-            heard: entry.heard.at,
+            heard,
+            here_since,
             told: entry.heard.told.as_deref().cloned(),
             is_spoken_for: matches!(entry.basis, Basis::Spoken { .. }),
             moves: entry.moving != Moving::No,

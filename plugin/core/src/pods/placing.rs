@@ -178,6 +178,7 @@ impl<N: Node> Pods<N> {
                 self.open.insert(pod.name.clone());
                 let last = self.pods.remove(&pod.name);
                 self.objects.note(&name, last.as_ref(), Some(&next));
+                self.newcomers.push(Arc::clone(&name));
                 self.pods.insert(name, next);
                 self.mark_pod(&pod.name);
                 Ok(placement(pod, node, asked, false))

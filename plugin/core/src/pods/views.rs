@@ -56,6 +56,20 @@ impl<N: Node> Pods<N> {
         self.placed().filter_map(look).collect()
     }
 
+    /// Whether a VM came since VMs were [greeted](Pods::greet).
+    pub const fn has_newcomers(&self) -> bool {
+        !self.newcomers.is_empty()
+    }
+
+    /// The VMs that came since the last time are here since about now: an agent may not have heard of them yet.
+    pub fn greet(&mut self, now: Moment) {
+        for name in std::mem::take(&mut self.newcomers) {
+            if let Some(node) = self.books_of(&name) {
+                node.with_books(|books| books.greet(now, &name));
+            }
+        }
+    }
+
     fn view(&self, now: Moment, listening_since: Moment, pod: &VmName) -> Option<VmView> {
         let known = self.pods.get(pod)?;
         let (vm, node) = (known.vm()?, known.place()?);

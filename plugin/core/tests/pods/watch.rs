@@ -2,11 +2,37 @@
 
 use crate::cluster::*;
 use crate::resizing::{due, grown, pod, resized, send, settled, told};
+use std::time::Duration;
 use windlass_plugin_core::Ask;
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::pods::{Outcome, Pods, Settled, Written};
 use windlass_protocol::pod::Pod;
+use windlass_protocol::vm_view::Scaling;
 use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
+
+/// The leader listens for long when this VM comes: its agent is silent once the VM itself is here for long.
+#[test]
+fn a_vm_is_silent_from_when_it_came_to_its_node() {
+    let mut pods = cluster(&[("n", 8)]);
+    let silent = |pods: &Pods<Held>, after: u64| {
+        let now = NOW.after(Duration::from_secs(after));
+        pods.views_of(now, NOW, &VmName::on_host("a")).vms[0].condition.reason
+            == Scaling::AgentSilent
+    };
+    pods.pod_seen(on("n", vm("a", 1)));
+    assert!(silent(&pods, 100));
+    assert!(pods.has_newcomers());
+    pods.greet(NOW.after(Duration::from_secs(90)));
+    assert_eq!([119, 120].map(|after| silent(&pods, after)), [false, true]);
+    // Another pod of its name is another VM, and one whose node becomes known later comes with it.
+    pods.pod_gone(&VmName::on_host("a"), "uid of a");
+    pods.pod_seen(Pod { uid: "another".to_owned(), ..on("later", vm("a", 1)) });
+    pods.greet(NOW.after(Duration::from_secs(200)));
+    pods.node_seen(&node("later", cu(8)), Held::empty);
+    pods.greet(NOW.after(Duration::from_secs(300)));
+    assert_eq!([329, 330].map(|after| silent(&pods, after)), [false, true]);
+    assert!(!pods.has_newcomers());
+}
 
 #[test]
 fn room_for_vms_is_what_other_pods_leave() {
