@@ -27,13 +27,19 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tracing::info;
 use windlass_agent_core::roster::Step;
+use windlass_agent_core::scaler::told_unasked;
 use windlass_agent_core::{Lifecycle, Roster, Vm};
 use windlass_drivers::Attach;
 use windlass_drivers::any::AnyAttach;
 use windlass_kit::clock::Clock;
 use windlass_kit::tasks::Tasks;
+use windlass_protocol::plugin::{SpokenVm, Told, Why};
 use windlass_protocol::status::VmStatus;
 use windlass_protocol::{Bytes, Capabilities, Decision, Moment, Resources, VmName};
+
+/// What is told of a VM that is not there yet.
+const NOT_FOUND: &str =
+    "The agent does not find the hypervisor of the VM, so the VM keeps its size.";
 
 /// An agent. Cheap to clone; all clones are one.
 #[derive(Clone)]
@@ -194,6 +200,22 @@ impl Agent {
     pub fn charges(&self) -> Vec<BilledVm> {
         let (vms, now) = (lock(&self.vms), self.shared.clock.now());
         vms.entries.iter().map(|(vm, entry)| entry.billed(vm, now)).collect()
+    }
+
+    /// What is to be told of the VMs for which no permit is asked at the moment. Never waits for one of them.
+    pub fn told_unasked(&self) -> Vec<SpokenVm> {
+        let (vms, now) = (lock(&self.vms), self.shared.clock.now());
+        let told = |(vm, entry): (&VmName, &Entry)| {
+            let told = match entry.view(now).status {
+                Some(status) => told_unasked(&status, now)?,
+                None if vms.roster.lifecycle(vm) == Some(Lifecycle::Managed) => {
+                    Told::new(None, Why::HypervisorSilent, NOT_FOUND)
+                }
+                None => return None,
+            };
+            Some(SpokenVm { pod: vm.clone(), told })
+        };
+        vms.entries.iter().filter_map(told).collect()
     }
 
     /// The decisions about a VM in the last hour, and what it waits for.

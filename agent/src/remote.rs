@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 use windlass_kit::client::{Ask, Pool, TlsWay, Trust, with_causes};
-use windlass_protocol::plugin::METHOD;
+use windlass_protocol::plugin::{METHOD, SPOKEN_PATH, Spoken};
 
 /// Bytes of an answer that are read; it has a few hundred.
 const ANSWER: usize = 64 * 1024;
@@ -137,28 +137,42 @@ impl Remote {
     }
 }
 
+impl Remote {
+    /// Tells the plugin of VMs for which no permit is asked: status and words of its answer.
+    ///
+    /// # Errors
+    /// Why there was no answer.
+    pub async fn tell(&self, spoken: &Spoken) -> Result<(u16, Bytes), String> {
+        let body = serde_json::to_vec(spoken).map_err(|error| error.to_string())?;
+        let path = format!("{}{SPOKEN_PATH}", self.at.path.trim_end_matches('/'));
+        self.send(path, body.into()).await
+    }
+
+    async fn send(&self, path: String, body: Bytes) -> Result<(u16, Bytes), String> {
+        // The method of the protocol is a constant, and valid.
+        let method = Method::from_bytes(METHOD.as_bytes()).unwrap_or(Method::POST);
+        let request = Ask::new(method, path, body);
+        let request = request.within(self.limit).at_most(ANSWER);
+        let answer = match &self.kept {
+            Kept::Plain(pool) => pool.ask(request).await,
+            Kept::Tls(pool, trust) => {
+                let request = match trust.authorization() {
+                    Some(token) => request.with(header::AUTHORIZATION, token),
+                    None => request,
+                };
+                pool.ask(request).await
+            }
+        };
+        match answer {
+            Ok(answer) => Ok((answer.status, answer.body)),
+            Err(error) => Err(with_causes(&error)),
+        }
+    }
+}
+
 impl Permits for Remote {
     fn ask(&self, body: Bytes) -> Asked<'_> {
-        Box::pin(async move {
-            // The method of the protocol is a constant, and valid.
-            let method = Method::from_bytes(METHOD.as_bytes()).unwrap_or(Method::POST);
-            let request = Ask::new(method, self.at.path.clone(), body);
-            let request = request.within(self.limit).at_most(ANSWER);
-            let answer = match &self.kept {
-                Kept::Plain(pool) => pool.ask(request).await,
-                Kept::Tls(pool, trust) => {
-                    let request = match trust.authorization() {
-                        Some(token) => request.with(header::AUTHORIZATION, token),
-                        None => request,
-                    };
-                    pool.ask(request).await
-                }
-            };
-            match answer {
-                Ok(answer) => Ok((answer.status, answer.body)),
-                Err(error) => Err(with_causes(&error)),
-            }
-        })
+        Box::pin(self.send(self.at.path.clone(), body))
     }
 
     fn place(&self) -> String {

@@ -13,6 +13,7 @@
 //! completes it.
 
 mod parts;
+mod spoken;
 mod told;
 mod wire;
 
@@ -23,6 +24,7 @@ use parts::{Memory, Size, Slots};
 use thiserror::Error;
 use wire::{In, Request, Response};
 
+pub use spoken::{MOST_SPOKEN, SPOKEN_PATH, Spoken, SpokenVm};
 pub use told::{LONGEST_WORDS, Told, Why};
 
 /// The port on which a plugin listens for permits.

@@ -16,6 +16,7 @@
 pub mod labels;
 pub mod run;
 pub mod source;
+mod telling;
 
 pub use run::{NodeAgent, run};
 pub use source::{Source, start};

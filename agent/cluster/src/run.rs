@@ -1,6 +1,7 @@
 //! Runs the agent of a node, from where things are to the parts, and their end in order.
 
 use crate::source::{Source, start};
+use crate::telling;
 use kube::Client;
 use prometheus_client::registry::Registry;
 use serde_json::Value;
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::info;
-use windlass_agent::{Agent, Config, NullLedger, Permits};
+use windlass_agent::{Agent, Config, NullLedger, Remote};
 use windlass_agent_core::declared::Terms;
 use windlass_kit::admin::{self, Admin, OwnerSocket, Readiness};
 use windlass_kit::clock::Clock;
@@ -39,7 +40,7 @@ pub struct NodeAgent {
     /// What the agent is told.
     pub agent: Config,
     /// Whom it asks for permits.
-    pub permits: Arc<dyn Permits>,
+    pub permits: Arc<Remote>,
     /// Where health and metrics are served.
     pub admin: SocketAddr,
     /// Where the log level can be changed besides.
@@ -76,7 +77,8 @@ pub async fn run(node: NodeAgent) -> Result<(), Failure> {
     let (systemd, watchdog) = (Notify::from_env(), Watchdog::default());
     tasks.vital("watchdog", watchdog.clone().run(systemd.clone(), tasks.stopping()));
     let config = Config { watchdog: watchdog.clone(), ..node.agent };
-    let agent = Agent::new(config, node.permits, Arc::new(NullLedger), &tasks, node.clock);
+    let permits = Arc::clone(&node.permits);
+    let agent = Agent::new(config, permits, Arc::new(NullLedger), &tasks, node.clock);
     let (mut registry, watches) = (Registry::default(), Watches::default());
     agent.metrics().register(&mut registry);
     watchdog.register(&mut registry);
@@ -94,6 +96,9 @@ pub async fn run(node: NodeAgent) -> Result<(), Failure> {
         watchdog: watchdog.clone(),
     };
     start(source, &tasks);
+    let pulse = watchdog.watch("what the plugin is told");
+    let telling = telling::run(agent.clone(), node.permits, pulse, tasks.stopping());
+    tasks.vital("telling", telling);
     let counts = agent.metrics().refusals();
     let limits = Limits::small(counts.clone());
     let change_level = OwnerSocket::change_level(admin_socket.as_ref());

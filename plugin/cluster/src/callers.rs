@@ -18,6 +18,7 @@ use windlass_kit::server::{Peer, Service};
 use windlass_plugin::Endpoint;
 use windlass_plugin::http::read;
 use windlass_plugin_core::trust::Denied;
+use windlass_protocol::plugin::{SPOKEN_PATH, Spoken};
 
 /// Tells of callers that are denied. Clones share it.
 #[derive(Clone, Default)]
@@ -87,11 +88,40 @@ impl AgentsOnly {
     async fn permit(&self, request: &Request<Bytes>) -> Result<Response, Denied> {
         let caller = self.tokens.caller(request.headers()).await?;
         let node = caller.node_as(&self.agent)?;
+        if request.uri().path().ends_with(SPOKEN_PATH) && request.method() == Method::POST {
+            return Ok(self.hear(&node, request.body()));
+        }
         let read = read(request);
         if let Ok(asked) = &read {
             Denied::unless_same(&node, self.books.node_of(asked.vm()).as_deref())?;
         }
         Ok(Endpoint(self.books.clone()).respond(read).await)
+    }
+}
+
+impl AgentsOnly {
+    /// An agent tells of VMs for which it asks no permit. Those of another node are passed over: a VM may have moved.
+    fn hear(&self, node: &Arc<str>, body: &[u8]) -> Response {
+        if self.books.serves().is_err() {
+            // Behind the Service a new connection leads to the plugin that leads.
+            let close = [(header::CONNECTION, "close")];
+            return (StatusCode::SERVICE_UNAVAILABLE, close).into_response();
+        }
+        let read = serde_json::from_slice::<Spoken>(body).map_err(|error| error.to_string());
+        match read.and_then(|spoken| spoken.bounded().map_err(|bad| bad.to_string())) {
+            Ok(spoken) => {
+                let of_node = spoken
+                    .vms
+                    .into_iter()
+                    .filter(|vm| self.books.node_of(&vm.pod).is_some_and(|its| *its == **node));
+                of_node.for_each(|vm| self.books.hear(&vm.pod, vm.told));
+                StatusCode::OK.into_response()
+            }
+            Err(why) => {
+                let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+                (StatusCode::BAD_REQUEST, plain, format!("{why}\n")).into_response()
+            }
+        }
     }
 }
 

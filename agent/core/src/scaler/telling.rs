@@ -5,22 +5,55 @@
 
 use super::Scaler;
 use windlass_protocol::plugin::{Told, Why};
+use windlass_protocol::status::{SessionState, VmStatus};
 use windlass_protocol::{Moment, Resources, Waiting};
+
+/// The informant prefers another agent.
+const OF_ANOTHER: &str = "The informant in the guest has another agent scale the VM.";
 
 // === impl Scaler ===
 
 impl Scaler {
     /// Its goal, and the weightiest reason why it has its size.
     pub fn told(&self, now: Moment) -> Told {
-        let waiting = self.waiting(now);
-        let weightiest = waiting.iter().min_by_key(|waiting| Why::from(*waiting));
-        let goal = self.target_at(now).goal.map(|goal| goal.size);
-        let (why, words) = match weightiest {
-            Some(waiting) => (Why::from(waiting), words(waiting, now)),
-            None => (Why::AtGoal, words(&Waiting::AtGoal, now)),
-        };
-        Told::new(goal, why, &words)
+        told(self.target_at(now).goal.map(|goal| goal.size), &self.waiting(now), now)
     }
+}
+
+/// What is to be told of a VM with this status for which its agent may ask no permit: while it does not act, a request tells nothing.
+pub fn told_unasked(vm: &VmStatus, now: Moment) -> Option<Told> {
+    let told = told(vm.goal, &vm.waiting, now);
+    match told.why {
+        Why::Paused | Why::Observing | Why::HypervisorSilent | Why::Stopped | Why::NoInformant => {
+            Some(told)
+        }
+        Why::Moves
+        | Why::NoMetrics
+        | Why::Stuck
+        | Why::HostMemory
+        | Why::Room
+        | Why::NoPermit
+        | Why::Declined
+        | Why::Resizing
+        | Why::Resting
+        | Why::AtGoal
+        | Why::Other => match vm.session {
+            SessionState::Active => None,
+            SessionState::Absent | SessionState::Registered => {
+                Some(Told::new(vm.goal, Why::NoInformant, &words(&Waiting::Session, now)))
+            }
+            SessionState::Suspended => Some(Told::new(vm.goal, Why::Paused, OF_ANOTHER)),
+        },
+    }
+}
+
+fn told(goal: Option<Resources>, waiting: &[Waiting], now: Moment) -> Told {
+    let weightiest = waiting.iter().min_by_key(|waiting| Why::from(*waiting));
+    let (why, words) = match weightiest {
+        Some(waiting) => (Why::from(waiting), words(waiting, now)),
+        None => (Why::AtGoal, words(&Waiting::AtGoal, now)),
+    };
+    Told::new(goal, why, &words)
 }
 
 fn words(waiting: &Waiting, now: Moment) -> String {

@@ -12,7 +12,7 @@ use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::pods::{CeilingOn, Outcome, Placement, WhyNot};
 use windlass_plugin_core::wire::Refusal;
 use windlass_protocol::VmName;
-use windlass_protocol::plugin::RawRequest;
+use windlass_protocol::plugin::{RawRequest, Told};
 use windlass_protocol::pod::{Ceiling, Pod};
 
 /// An answer waits this long for a ceiling: an agent gives up after two seconds.
@@ -93,6 +93,12 @@ impl ClusterBooks {
     /// No ceiling is recorded: what was proposed is free.
     pub(crate) fn ceiling_given_up(&self, vm: &VmName) {
         self.change(vm, |books| books.ceiling_given_up(vm));
+    }
+
+    /// The agent of a VM tells of it, and asks for nothing.
+    pub(crate) fn hear(&self, vm: &VmName, told: Told) {
+        let now = self.now();
+        self.change(vm, |books| books.hear(now, vm, Some(Box::new(told))));
     }
 
     /// The VMs whose ceilings are too high or too low.
