@@ -6,11 +6,13 @@
 use crate::client::run;
 use crate::failure::Failure;
 use axum::http::{HeaderValue, Method, header};
+use serde::de::DeserializeOwned;
 use std::path::PathBuf;
 use std::time::Duration;
 use windlass_kit::client::{
     Ask, ClientError, Pool, TlsWay, Trust, TrustFile, TrustFiles, with_causes,
 };
+use windlass_protocol::neighbours::Findings;
 use windlass_protocol::vm_view::VmViews;
 
 /// The plugin answers from memory.
@@ -74,7 +76,19 @@ impl ServerOptions {
         self.get(url, &format!("/v1/namespaces/{}/vms/{}", part(namespace)?, part(name)?))
     }
 
-    fn get(&self, url: &str, path: &str) -> Result<VmViews, Failure> {
+    /// What other programs do to these VMs; nothing, where the plugin is of a release that does not look.
+    pub(crate) fn findings(&self, url: &str) -> Result<Findings, Failure> {
+        let path = match &self.namespace {
+            None => "/v1/findings".to_owned(),
+            Some(namespace) => format!("/v1/namespaces/{}/findings", part(namespace)?),
+        };
+        match self.get(url, &path) {
+            Err(Failure::Missing(_)) => Ok(Findings::default()),
+            answer => answer,
+        }
+    }
+
+    fn get<T: DeserializeOwned>(&self, url: &str, path: &str) -> Result<T, Failure> {
         let server = self.server(url)?;
         run(server.get(path))
     }
@@ -114,7 +128,7 @@ impl ServerOptions {
 // === impl Server ===
 
 impl Server {
-    async fn get(&self, path: &str) -> Result<VmViews, Failure> {
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
         let ask = Ask::new(Method::GET, path, "").with(header::AUTHORIZATION, self.token.clone());
         let answer = self.way.ask(ask.within(DEADLINE).at_most(LARGEST)).await;
         let answer = answer.map_err(|error| self.unanswered(&error))?;

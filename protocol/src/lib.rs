@@ -19,6 +19,7 @@ pub mod ids;
 pub mod informant;
 pub mod limits;
 pub mod moment;
+pub mod neighbours;
 mod no_success;
 pub mod node;
 pub mod plugin;

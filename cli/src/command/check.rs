@@ -11,13 +11,16 @@ use crate::options::Format;
 use crate::out::{self, Output};
 use crate::problem::Report;
 use crate::server::ServerOptions;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use verdict::{Verdict, verdict};
 use windlass_agent_config::keys::AGENT;
 use windlass_plugin_config::keys::{LISTED, NODE, PLUGIN};
 use windlass_protocol::config::Row;
+use windlass_protocol::neighbours::Findings;
 use windlass_protocol::vm_file::VM;
+use windlass_protocol::vm_view::VmViews;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -36,7 +39,8 @@ or agent.toml. --kind is then that of files that do not tell it. Nothing is aske
 `windlass doctor` does that.
 
 With --server no file is checked, but the VMs of a cluster, as its plugin knows them: each that does not follow its load is
-named, with the reason and what to do. The exit code is 1 if there is any.
+named, with the reason and what to do, and so is a VerticalPodAutoscaler, a descheduler or a node autoscaler that works against them.
+The exit code is 1 if there is any.
 
 Examples:
   windlass check /etc/windlass
@@ -102,11 +106,22 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
+/// What is said of a cluster.
+#[derive(Serialize)]
+struct Checked {
+    #[serde(flatten)]
+    views: VmViews,
+    neighbours: Findings,
+}
+
 /// What is wrong with the VMs of a cluster.
 fn of_cluster(args: &Args, url: &str) -> Result<(), Failure> {
     let views = args.server.list(url)?;
+    let neighbours = args.server.findings(url)?;
     let (text, is_wrong) = cluster::findings(&views);
-    out::answer(args.format.output, &views, |_| text)?;
+    let text = format!("{}{text}", cluster::neighbours(&neighbours));
+    let is_wrong = is_wrong || neighbours.findings.iter().any(|finding| finding.is_wrong);
+    out::answer(args.format.output, &Checked { views, neighbours }, |_| text)?;
     if is_wrong { Err(Failure::Reported) } else { Ok(()) }
 }
 

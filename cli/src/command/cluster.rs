@@ -2,6 +2,7 @@
 
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
+use windlass_protocol::neighbours::Findings;
 use windlass_protocol::vm_view::{Scaling, Status, VmView, VmViews};
 use windlass_protocol::{Moment, Resources, VmName};
 
@@ -59,11 +60,11 @@ fn sentence(vm: &VmView, at: Moment) -> String {
         lines.push(format!("Its bounds are {}.", bounds(vm)));
     }
     lines.push(match (&vm.told, vm.heard) {
-        (_, None) => "No agent has asked for it since this plugin leads.".to_owned(),
+        (_, None) => "No agent has been heard of it yet.".to_owned(),
         (Some(told), Some(_)) if *told != condition.message => {
-            format!("Its agent asked {}, and says: {told}", heard(vm, at))
+            format!("Its agent was heard {}, and says: {told}", heard(vm, at))
         }
-        (_, Some(_)) => format!("Its agent asked {}.", heard(vm, at)),
+        (_, Some(_)) => format!("Its agent was heard {}.", heard(vm, at)),
     });
     if let Some(advice) = advice(condition.reason) {
         lines.push(advice.replace("{node}", node));
@@ -90,6 +91,22 @@ pub(crate) fn findings(views: &VmViews) -> (String, bool) {
     });
     text.push_str(&left_out(views));
     (text, many > 0)
+}
+
+/// What other programs do to the VMs, the worst first.
+pub(crate) fn neighbours(found: &Findings) -> String {
+    let mut text = String::new();
+    for finding in &found.findings {
+        let named: Vec<String> = finding.pods.iter().map(name).collect();
+        let named =
+            if named.is_empty() { String::new() } else { format!(" ({})", named.join(", ")) };
+        let kind = if finding.is_wrong { "" } else { "note: " };
+        text.push_str(&format!("{kind}{}: {}{named}\n", finding.neighbour, finding.words));
+    }
+    if found.is_cut {
+        text.push_str(&format!("of the pods of VMs, {} were looked at\n", found.looked_at));
+    }
+    text
 }
 
 /// What an operator can do about it.
@@ -176,7 +193,7 @@ mod tests {
             It does not follow its load (NodeFull): The VM asked for 3 vCPU and may have 1 vCPU: 0 vCPU of the node's 4 vCPU is free.
             It asked for 3 vCPU / 3GiB.
             Its load calls for 2 vCPU / 2GiB; its bounds are 1 vCPU / 1GiB to 4 vCPU / 4GiB.
-            Its agent asked 2 s ago, and says: The VM waits for room on its node: it wants 2 vCPU more.
+            Its agent was heard 2 s ago, and says: The VM waits for room on its node: it wants 2 vCPU more.
             Other VMs give room back, or a watermark has VMs move: kubernetes.migration in plugin.toml.
         "#]]
         .assert_eq(&sentences(&all(vec![short])));
@@ -194,7 +211,7 @@ mod tests {
             Its pod is shop/db1-x7f2.
             Nothing tells whether it follows its load (AgentSilent): No agent has asked for the VM since this plugin leads: the VM keeps its size.
             Its bounds are 1 vCPU / 1GiB to 4 vCPU / 4GiB.
-            No agent has asked for it since this plugin leads.
+            No agent has been heard of it yet.
             Does the agent run there? kubectl --namespace windlass get pods --selector app.kubernetes.io/name=windlass-agent --field-selector spec.nodeName=n1
         "#]]
         .assert_eq(&sentences(&all(vec![vm])));

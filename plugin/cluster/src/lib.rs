@@ -18,7 +18,8 @@
 //! On nodes that are shared with others, [`headroom`] has pods hold what VMs may grow into, or [`resizes`] has VMs' own pods
 //! resized before the VMs.
 //! Away from nodes that are too full, [`migrations`] has VMs move that may be moved.
-//! Why a VM does not follow its load is written on its pod ([`conditions`]), and told to people who may see the pod ([`operators`]).
+//! Why a VM does not follow its load is written on its pod ([`conditions`]), and told to people who may see the pod
+//! ([`operators`]), who are also told of other programs that act on such pods.
 //! The client of the API server, what its answers mean and how objects are followed are in [`windlass_kit_kubernetes`].
 
 mod access;
@@ -38,6 +39,7 @@ pub mod lease;
 pub mod metrics;
 mod migration_object;
 pub mod migrations;
+mod neighbours;
 pub mod operators;
 mod patches;
 mod proposals;

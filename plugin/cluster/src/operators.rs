@@ -5,22 +5,24 @@
 //! | `/v1/vms` | all VMs, for callers who may get pods in all namespaces |
 //! | `/v1/namespaces/NAMESPACE/vms` | the VMs of a namespace, for callers who may get pods there |
 //! | `/v1/namespaces/NAMESPACE/vms/NAME` | the VM whose pod, or whose object, has this name |
+//! | `/v1/findings`, `/v1/namespaces/NAMESPACE/findings` | what other programs do to the pods of VMs, for the same callers |
 //!
 //! The port is that of permits, so the caller shows a token with the plugin's audience. Nothing can be changed here, and everything else
 //! is denied.
 
 use crate::access::Access;
 use crate::books::ClusterBooks;
+use crate::neighbours::Neighbours;
 use crate::rebuild::NotYet;
 use crate::tokens::{Tokens, bearer};
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
 use http::{Request, StatusCode, header};
 use kube::Client;
+use serde::Serialize;
 use windlass_kit::clock::Clock;
 use windlass_plugin_core::trust::Denied;
 use windlass_protocol::VmName;
-use windlass_protocol::vm_view::VmViews;
 
 /// Shows VMs to people. Clones share what is known.
 #[derive(Clone)]
@@ -28,6 +30,7 @@ pub struct Operators {
     books: ClusterBooks,
     tokens: Tokens,
     access: Access,
+    neighbours: Neighbours,
 }
 
 /// What is asked for.
@@ -36,6 +39,8 @@ enum Asked<'a> {
     All,
     Of(&'a str),
     One(&'a str, &'a str),
+    /// What other programs do to the VMs of a namespace, or of all.
+    Findings(Option<&'a str>),
 }
 
 // === impl Operators ===
@@ -43,7 +48,8 @@ enum Asked<'a> {
 impl Operators {
     /// From these books, for callers that the API server of this client knows.
     pub fn new(client: Client, clock: Clock, books: ClusterBooks, tokens: Tokens) -> Self {
-        Self { books, tokens, access: Access::new(client, clock) }
+        let neighbours = Neighbours::new(client.clone());
+        Self { books, tokens, access: Access::new(client, clock), neighbours }
     }
 
     /// The answer to a person.
@@ -62,6 +68,18 @@ impl Operators {
             Asked::Of(namespace) => self.books.views(Some(namespace)),
             Asked::One(namespace, name) => {
                 self.books.views_of(&VmName { namespace: namespace.into(), name: name.into() })
+            }
+            Asked::Findings(namespace) => {
+                return Ok(match self.books.neighbourhood() {
+                    Ok(nodes) => match self.neighbours.look(namespace, nodes).await {
+                        Ok(findings) => json(&findings),
+                        Err(why) => text(
+                            StatusCode::SERVICE_UNAVAILABLE,
+                            &format!("the API server does not say what else runs: {why}"),
+                        ),
+                    },
+                    Err(not_yet) => text(StatusCode::SERVICE_UNAVAILABLE, words(not_yet)),
+                });
             }
         };
         Ok(match (views, asked) {
@@ -87,12 +105,15 @@ impl<'a> Asked<'a> {
         let asked = match parts.as_slice() {
             ["", "v1", "vms"] => Self::All,
             ["", "v1", "namespaces", namespace, "vms"] => Self::Of(namespace),
+            ["", "v1", "findings"] => Self::Findings(None),
+            ["", "v1", "namespaces", namespace, "findings"] => Self::Findings(Some(namespace)),
             ["", "v1", "namespaces", namespace, "vms", name] => Self::One(namespace, name),
             _ => return None,
         };
         let names = match asked {
             Self::All => [None, None],
             Self::Of(namespace) => [Some(namespace), None],
+            Self::Findings(namespace) => [namespace, None],
             Self::One(namespace, name) => [Some(namespace), Some(name)],
         };
         names.into_iter().flatten().all(is_name).then_some(asked)
@@ -101,6 +122,7 @@ impl<'a> Asked<'a> {
     const fn namespace(self) -> Option<&'a str> {
         match self {
             Self::All => None,
+            Self::Findings(namespace) => namespace,
             Self::Of(namespace) | Self::One(namespace, _) => Some(namespace),
         }
     }
@@ -118,8 +140,8 @@ const fn words(not_yet: NotYet) -> &'static str {
     }
 }
 
-fn json(views: &VmViews) -> Response {
-    match serde_json::to_vec(views) {
+fn json(shown: &impl Serialize) -> Response {
+    match serde_json::to_vec(shown) {
         Ok(body) => {
             let json = [(header::CONTENT_TYPE, "application/json")];
             (json, Body::from(body)).into_response()
@@ -147,6 +169,9 @@ mod tests {
             ("/v1/namespaces/a/vms/", None),
             ("/v1/namespaces/a/vms/b/c", None),
             ("/v1/namespaces/a%2fb/vms", None),
+            ("/v1/findings", Some(Asked::Findings(None))),
+            ("/v1/namespaces/a/findings", Some(Asked::Findings(Some("a")))),
+            ("/v1/namespaces//findings", None),
             ("/v1/vms/", None),
             ("/log-level", None),
             ("/", None),

@@ -28,6 +28,7 @@ mod largest;
 mod late;
 pub mod lease;
 pub mod mending;
+pub mod neighbours;
 mod offer;
 pub mod pods;
 pub mod rebuild;

@@ -4,6 +4,7 @@ use super::ClusterBooks;
 use super::lock;
 use crate::rebuild::NotYet;
 use windlass_plugin_core::conditions::Look;
+use windlass_plugin_core::neighbours::Nodes;
 use windlass_protocol::vm_view::VmViews;
 use windlass_protocol::{Moment, VmName};
 
@@ -45,6 +46,15 @@ impl ClusterBooks {
     pub(crate) fn looks(&self) -> Result<Vec<Look>, NotYet> {
         let since = self.listening_since()?;
         Ok(self.read().looks(self.now(), since))
+    }
+
+    /// What other programs cannot know of the nodes.
+    ///
+    /// # Errors
+    /// These books answer nobody at this moment.
+    pub(crate) fn neighbourhood(&self) -> Result<Nodes, NotYet> {
+        self.serves()?;
+        Ok(self.read().neighbourhood())
     }
 
     /// Since when this process answers agents, in its epoch.

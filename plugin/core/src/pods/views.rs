@@ -3,8 +3,11 @@
 use crate::books::Books;
 use crate::cluster::Node;
 use crate::conditions::{Facts, Look};
+use crate::neighbours::Nodes;
 use crate::pods::Pods;
+use crate::pods::held::HeldNode;
 use crate::pods::known::Known;
+use crate::pods::pools::Mode;
 use std::sync::Arc;
 use windlass_protocol::vm_view::{VmView, VmViews};
 use windlass_protocol::{Moment, VmName};
@@ -54,6 +57,16 @@ impl<N: Node> Pods<N> {
             })
         };
         self.placed().filter_map(look).collect()
+    }
+
+    /// What other programs cannot know of the nodes.
+    pub fn neighbourhood(&self) -> Nodes {
+        let has_vms = |held: &&HeldNode<N>| {
+            let is_vm = |name: &Arc<VmName>| self.pods.get(name).is_some_and(Known::is_vm);
+            held.is(Mode::Dedicated) && held.pods.iter().any(is_vm)
+        };
+        let have_labels = self.pools.pools.iter().any(|pool| !pool.labels.is_empty());
+        Nodes { dedicated: self.nodes.values().filter(has_vms).count(), have_labels }
     }
 
     /// Whether a VM came since VMs were [greeted](Pods::greet).

@@ -103,6 +103,28 @@ async fn a_vm_that_cannot_grow_says_why_to_those_who_may_see_its_pod() {
         assert!(said.contains(words), "{path}: {said}");
     }
 
+    // What else acts on the pods of VMs, of those that the caller may see.
+    let vpa =
+        Patch::Merge(json!({"metadata": {"annotations": {"vpaUpdates": "container 0: cpu"}}}));
+    vms.space.pods().patch("vm", &PatchParams::default(), &vpa).await.unwrap();
+    let descheduler = json!({
+        "metadata": {"name": "evicts", "labels": {"app.kubernetes.io/name": "descheduler"}},
+        "spec": {"containers": [{"name": "evicts", "image": "none"}], "schedulerName": "nobody"},
+    });
+    let descheduler = serde_json::from_value(descheduler).unwrap();
+    vms.space.pods().create(&PostParams::default(), &descheduler).await.unwrap();
+    let (status, body) = shown(trusted, &reader, &format!("/v1/namespaces/{namespace}/findings"));
+    assert_eq!(status, 200, "{body}");
+    println!("findings: {body}");
+    let body: Value = serde_json::from_str(&body).unwrap();
+    let named = |nth: usize| {
+        let finding = &body["findings"][nth];
+        (finding["neighbour"].as_str().unwrap(), finding["pods"].as_array().unwrap().len())
+    };
+    assert_eq!(body["looked_at"], 2);
+    assert_eq!([named(0), named(1)], [("vertical-pod-autoscaler", 1), ("descheduler", 2)]);
+    assert_eq!(shown(trusted, &reader, "/v1/findings").0, 403);
+
     let refused = r#"windlass_plugin_condition_writes_total{write="condition",answer="refused"}"#;
     let metrics = trusted.plugin.metrics();
     let own: Api<Pod> = Api::namespaced(trusted.plane.client(Identity::Plugin).await, namespace);
@@ -145,6 +167,39 @@ async fn a_vm_of_a_cordoned_node_does_not_grow_and_says_so() {
     cordon(false).await;
     wait::until("the plugin knows that it ended", || !is_cordoned());
     assert_eq!(ask(3, 2), 3);
+}
+
+/// An agent that may not act on a VM asks for none, and says why.
+#[tokio::test]
+async fn an_agent_says_why_it_asks_for_no_permit_of_its_own_vms_alone() {
+    let trusted = trusted().await;
+    let vms = Vms::of(&trusted.plane).await;
+    let node = vms.space.node("mute", "8", "16Gi").await;
+    vms.vm("vm", 4).await;
+    assert_eq!(vms.bound("vm").await, node);
+    let agents = trusted.agents().await;
+    let tells = async |on: &str, words: &str| {
+        let pod = agents.pod_of("windlass-agent", &format!("on-{on}"), on).await;
+        let token = agents.token("windlass-agent", AUDIENCE, Some(&pod)).await;
+        let pod = json!({"namespace": vms.space.name(), "name": "vm"});
+        let told = json!({"why": "no-informant", "words": words});
+        let body = json!({"vms": [{"pod": pod, "told": told}]}).to_string();
+        let header = format!("authorization: Bearer {token}\r\n");
+        let client = Client::new(&trusted.ca, None);
+        move || {
+            let answer = client.ask(trusted.permits(), "POST", "/v1/told", &header, &body).unwrap();
+            answer.status
+        }
+    };
+    let elsewhere = vms.space.node("elsewhere", "8", "16Gi").await;
+    let (own, other) = (
+        tells(&node, "No informant in the guest speaks for the VM.").await,
+        tells(&elsewhere, "This is not its node.").await,
+    );
+    let keeps_telling = || assert_eq!((own(), other()), (200, 200));
+    let shown = until_shown(&vms, "vm", "InformantSilent", keeps_telling).await;
+    println!("condition: {}", serde_json::to_string(&shown).unwrap());
+    assert_eq!(shown.message.as_deref(), Some("No informant in the guest speaks for the VM."));
 }
 
 /// What the agent with this token is permitted, in vCPUs, that asks for a VM, and was permitted this much before.
