@@ -5,7 +5,7 @@ export WINDLASS_CACHE := $(CACHE)
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test guests check bench dist bugs mutants races sim fuzz setup
+.PHONY: help demo test guests check bench dist images bugs mutants races sim fuzz setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,9 @@ endif
 
 dist: ## put release programs into dist/
 	dev/dist
+
+images: ## put images of windlass-plugin and windlass-agent into dist/, for a cluster
+	dev/images
 
 bugs: ## break each law on purpose, in a copy of the tree, and show that its test notices; BUGS="--check" says which patches apply
 	dev/bugs $(BUGS)
