@@ -18,6 +18,7 @@ demo: setup ## watch real guests grow and shrink on this machine; writes report.
 test: setup ## run every test; hosts with guests under load last, one at a time
 	dev/need cpio:cpio bsdutils:script postgresql
 	dev/static windlass-informant windlass-lab-load windlass-lab-limit
+	dev/static --profile dev windlass-plugin-program windlass-agent-program
 	dev/control-plane
 	dev/test
 

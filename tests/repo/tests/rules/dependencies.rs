@@ -47,7 +47,7 @@ const IMPURE: [&str; 27] = [
 ];
 
 /// Each part, and what it may link. A part that is not here may link nothing of ours.
-const MAY_LINK: [(&str, &[&str]); 42] = [
+const MAY_LINK: [(&str, &[&str]); 43] = [
     ("protocol", &[]),
     ("scaling", &["protocol"]),
     ("kit", &["protocol"]),
@@ -128,6 +128,7 @@ const MAY_LINK: [(&str, &[&str]); 42] = [
     ("informant-postgres", &["protocol", "informant-core", "informant", "informant-postgres-core"]),
     ("conformance", &[]),
     ("testkit", &[]),
+    ("images", &["testkit"]),
     ("lab", &["testkit"]),
     ("lab-load", &[]),
     ("lab-limit", &["protocol", "drivers-cgroup"]),
