@@ -20,6 +20,9 @@ pub struct Sample {
     pub online: Option<MilliCpu>,
     /// The highest online vCPU, counted from one: the hypervisor can only unplug vCPUs above it.
     pub reach: Option<MilliCpu>,
+    /// The guest never has load over less than a minute: nothing there samples its run queue.
+    #[serde(default)]
+    pub by_minutes: bool,
 }
 
 /// Load averages by window.

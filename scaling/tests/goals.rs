@@ -209,6 +209,7 @@ fn goal_by(
         available: used.map(|used| Bytes::from_mib(800 - used)),
         online: None,
         reach: None,
+        by_minutes: false,
     };
     goal::goal(&Inputs {
         info,

@@ -389,6 +389,7 @@ impl Vm {
             available: Some(total.saturating_sub(Bytes::from_mib(100))),
             online: Some(self.truth.plugged),
             reach: Some(self.truth.plugged),
+            by_minutes: false,
         }
     }
 

@@ -56,6 +56,7 @@ impl Scaler {
             Event::Measured(sample) => {
                 if self.signals.answered(sample) {
                     self.size.report(sample.online);
+                    self.orders.measured(sample.by_minutes);
                     let window = self.orders.info().load_window;
                     self.signals.measured(sample, self.size.is_giving(), window);
                 }

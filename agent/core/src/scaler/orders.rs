@@ -4,21 +4,25 @@
 
 use crate::event::Order;
 use std::sync::Arc;
-use windlass_protocol::{Capabilities, Mode, Moment, Resources, VmInfo};
+use windlass_protocol::{Capabilities, LoadWindow, Mode, Moment, Resources, VmInfo};
 use windlass_scaling::goal;
 
 /// What people want of one VM.
 #[derive(Clone, Debug)]
 pub(super) struct Orders {
+    /// As it was told.
+    told: Arc<VmInfo>,
+    /// The same, with a window over which its guest has load.
     info: Arc<VmInfo>,
+    by_minutes: bool,
     order: Order,
 }
 
 // === impl Orders ===
 
 impl Orders {
-    pub(super) const fn new(info: Arc<VmInfo>) -> Self {
-        Self { info, order: Order::Follow }
+    pub(super) fn new(info: Arc<VmInfo>) -> Self {
+        Self { told: Arc::clone(&info), info, by_minutes: false, order: Order::Follow }
     }
 
     pub(super) fn info(&self) -> &VmInfo {
@@ -26,7 +30,23 @@ impl Orders {
     }
 
     pub(super) fn told(&mut self, info: Arc<VmInfo>) {
-        self.info = info;
+        self.told = info;
+        self.choose_window();
+    }
+
+    /// The guest has load by the minute alone, or also over less.
+    pub(super) fn measured(&mut self, by_minutes: bool) {
+        if self.by_minutes != by_minutes {
+            self.by_minutes = by_minutes;
+            self.choose_window();
+        }
+    }
+
+    fn choose_window(&mut self) {
+        self.info = Arc::clone(&self.told);
+        if self.by_minutes && self.info.load_window != LoadWindow::OneMinute {
+            Arc::make_mut(&mut self.info).load_window = LoadWindow::OneMinute;
+        }
     }
 
     pub(super) fn ordered(&mut self, order: Order) {

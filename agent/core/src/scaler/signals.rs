@@ -272,6 +272,6 @@ mod tests {
     fn sample(at: Moment) -> Sample {
         let loads = Loads { fifteen_seconds: Some(0.5), ..Loads::default() };
         let (total, available) = (Some(Bytes::from_gib(2)), Some(Bytes::from_gib(1)));
-        Sample { at, loads, total, available, online: None, reach: None }
+        Sample { at, loads, total, available, online: None, reach: None, by_minutes: false }
     }
 }
