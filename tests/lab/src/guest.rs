@@ -45,8 +45,7 @@ impl Guest {
     /// Whatever went wrong, with the last words of QEMU and of the guest.
     pub async fn boot(lab: &Lab, spec: GuestSpec) -> Result<Self, LabError> {
         if let Some(path) = snapshot::of(lab, &spec).await? {
-            let guest = Self::begin(lab, spec.clone(), Some(&path))?;
-            if guest.wake().await.is_ok() {
+            if let Ok(guest) = Self::from_snapshot(lab, spec.clone(), &path).await {
                 return Ok(guest);
             }
             // It may have been made by another QEMU; gone is what it is to be.
@@ -54,6 +53,16 @@ impl Guest {
         }
         let guest = Self::start(lab, spec)?;
         guest.ready().await?;
+        Ok(guest)
+    }
+
+    pub(crate) async fn from_snapshot(
+        lab: &Lab,
+        spec: GuestSpec,
+        path: &Path,
+    ) -> Result<Self, LabError> {
+        let guest = Self::begin(lab, spec, Some(path))?;
+        guest.wake().await?;
         Ok(guest)
     }
 

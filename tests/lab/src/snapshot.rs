@@ -12,14 +12,24 @@ use serde_json::json;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::Ipv4Addr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// What the load program says on the console before it serves.
 const WORD: &str = "LAB-SERVING";
 
 /// How long boot and saving may take.
 const LIMIT: Duration = Duration::from_secs(180);
+
+/// How often one is made, if the clock of its guest is wrong.
+const TRIES: usize = 5;
+
+/// How long the clock of a guest is compared with the host's.
+const COMPARED: Duration = Duration::from_secs(1);
+
+/// How fast the clock of a guest may be: figures take a while on a busy host.
+const FAIR: RangeInclusive<f64> = 0.5..=2.0;
 
 /// Snapshots that are kept; each has some 80 MiB.
 const KEPT: usize = 6;
@@ -44,14 +54,41 @@ pub(crate) async fn of(lab: &Lab, spec: &GuestSpec) -> Result<Option<PathBuf>, L
     let _held = taken.map_err(std::io::Error::other).and_then(|held| held);
     if !path.is_file() {
         tidy(folder);
-        save(lab, spec, &path).await?;
+        make(lab, spec, &path).await?;
     }
     // Whoever waits for the lock has the file open.
     let _left = fs::remove_file(&lock);
     Ok(Some(path))
 }
 
-async fn save(lab: &Lab, spec: &GuestSpec, path: &Path) -> Result<(), LabError> {
+/// Makes a snapshot whose guest's clock is right. On a host that is crowded the guest's kernel may find at its boot that
+/// its processor is several times as slow as it is; from then on its clock runs as many times too fast, in every clone.
+async fn make(lab: &Lab, spec: &GuestSpec, path: &Path) -> Result<(), LabError> {
+    let fresh = path.with_extension(format!("{}.new", std::process::id()));
+    let mut fast = 0.0;
+    for _ in 0..TRIES {
+        save(lab, spec, &fresh).await?;
+        fast = clock(&Guest::from_snapshot(lab, spec.clone(), &fresh).await?).await?;
+        if FAIR.contains(&fast) {
+            let kept = fs::rename(&fresh, path);
+            return kept.map_err(|source| LabError::File { path: path.to_owned(), source });
+        }
+    }
+    let _gone = fs::remove_file(&fresh);
+    let words = format!("runs {fast:.1} times as fast as the host's");
+    Err(LabError::Broken { peer: "the clock of a guest".to_owned(), words })
+}
+
+/// How many times as fast as the host's the clock of a guest runs; 0 where it does not say.
+async fn clock(guest: &Guest) -> Result<f64, LabError> {
+    let (begin, before) = (Instant::now(), guest.inside().await?.uptime);
+    tokio::time::sleep(COMPARED).await;
+    let (took, after) = (begin.elapsed(), guest.inside().await?.uptime);
+    let passed = before.zip(after).map_or(0.0, |(before, after)| after - before);
+    Ok(passed / took.as_secs_f64())
+}
+
+async fn save(lab: &Lab, spec: &GuestSpec, fresh: &Path) -> Result<(), LabError> {
     let guest = Guest::start(lab, spec.clone())?;
     let look = async || match guest.exited() {
         Some(status) => Ok(Err(guest.ended(status))),
@@ -63,16 +100,14 @@ async fn save(lab: &Lab, spec: &GuestSpec, path: &Path) -> Result<(), LabError> 
     };
     wait::until(WORD, LIMIT, look, serving).await??;
 
-    let fresh = path.with_extension(format!("{}.new", std::process::id()));
     let monitor = guest.lab_monitor();
     monitor.execute("stop", json!({})).await?;
     let fast = json!({"max-bandwidth": 10_u64 << 30});
     monitor.execute("migrate-set-parameters", fast).await?;
-    let target = format!("exec:cat > {}", quoted(&fresh));
+    let target = format!("exec:cat > {}", quoted(fresh));
     monitor.execute("migrate", json!({"uri": target})).await?;
     let status = async || monitor.execute("query-migrate", json!({})).await;
-    wait::until("snapshot", LIMIT, status, |answer| answer["status"] == "completed").await?;
-    fs::rename(&fresh, path).map_err(|source| LabError::File { path: path.to_owned(), source })
+    wait::until("snapshot", LIMIT, status, |answer| answer["status"] == "completed").await.map(drop)
 }
 
 /// What QEMU is to be told, so that it starts from a snapshot.
