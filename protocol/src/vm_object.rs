@@ -17,7 +17,7 @@ use crate::annotations::{self, CEILING};
 use crate::config::Problem;
 use crate::pod::Ceiling;
 use crate::pod::wire::{Instead, Reading};
-use crate::{BadBody, Resources, VmName};
+use crate::{BadBody, Bytes, Resources, VmName, limits};
 use serde::Deserialize;
 use wire::Wire;
 
@@ -36,6 +36,8 @@ pub struct VmObject {
     /// The larger of what its spec asks for, which is no more than its maximum, and of what its status shows. An axis of which
     /// neither says anything is zero.
     pub has: Resources,
+    /// The step of memory, unless it is none that a VM can have.
+    pub slot: Option<Bytes>,
     /// The recorded ceiling, if one is readable.
     pub ceiling: Option<Ceiling>,
     /// What is invalid, and what counts in its place.
@@ -55,6 +57,7 @@ impl TryFrom<Wire> for VmObject {
         let name = metadata.take_name()?;
         let mut reading = Reading::with(Instead::Largest);
         let has = guest.asks(&mut reading).max(status.shows(&mut reading));
+        let slot = Some(guest.slot(&mut reading)).filter(|slot| limits::SLOT.has_memory(*slot));
         let mut problems = reading.problems;
         let text = metadata.annotations.as_ref().and_then(|texts| texts.get(CEILING));
         let ceiling = text.and_then(|text| {
@@ -67,6 +70,7 @@ impl TryFrom<Wire> for VmObject {
             revision: metadata.resource_version.unwrap_or_default(),
             pod: status.pod_name.filter(filled),
             has,
+            slot,
             ceiling,
             problems,
         })

@@ -34,6 +34,7 @@ fn an_object_says_what_its_vm_has_and_which_pod_runs_it() {
             revision: "12".to_owned(),
             pod: Some("one-abcde".to_owned()),
             has: size(1000, 1024),
+            slot: Some(Bytes::from_mib(512)),
             ceiling: Some(Ceiling { epoch: 3, write: 2, size: size(2000, 4096) }),
             problems: Vec::new(),
         }

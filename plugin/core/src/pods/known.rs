@@ -23,7 +23,7 @@ use std::sync::Arc;
 use windlass_protocol::annotations::CEILING;
 use windlass_protocol::config::Problem;
 use windlass_protocol::pod::{Allocation, Pod, PodVm, VmContainer};
-use windlass_protocol::{Resources, VmName};
+use windlass_protocol::{Bytes, Resources, VmName};
 
 /// As many earlier revisions are remembered.
 const EARLIER: usize = 4;
@@ -214,6 +214,13 @@ impl Known {
     /// The object of the VM, if that is another than the pod.
     pub(crate) fn other_object(&self) -> Option<&VmName> {
         self.vm().map(|vm| &vm.object).filter(|_| !self.is_own_vm())
+    }
+
+    /// The VM's memory is in steps of this, whatever its pod says: NeonVM before v0.27.0 has its pods say nothing of it.
+    pub(crate) fn counts_in(&mut self, slot: Bytes) {
+        if let Some(vm) = &mut self.vm {
+            vm.memory_slot = slot;
+        }
     }
 
     /// The container that a VM runs in.

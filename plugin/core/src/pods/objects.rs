@@ -94,10 +94,14 @@ impl Objects {
     /// What is known of a pod learns what the object of its VM says.
     pub(crate) fn show_to(&self, pod: &VmName, known: &mut Known) {
         let Some(object) = known.other_object().filter(|_| self.are_followed) else { return };
+        let slot = self.known.get(object).and_then(|object| object.slot);
         let on_object = self.naming(pod, object).map(|VmObject { uid, has, ceiling, .. }| {
             Box::new(OnObject { uid: uid.clone(), has: *has, ceiling: *ceiling })
         });
         known.record = Record::OnObject(on_object);
+        if let Some(slot) = slot {
+            known.counts_in(slot);
+        }
     }
 
     /// A pod is known from here on as `next`, and was as `last`.

@@ -8,7 +8,7 @@ use windlass_plugin_core::rebuild::{NotYet, Rebuild};
 use windlass_plugin_core::{Ask, Pods, Proposed};
 use windlass_protocol::pod::{Ceiling, Pod};
 use windlass_protocol::vm_object::VmObject;
-use windlass_protocol::{Resources, VmName};
+use windlass_protocol::{Bytes, Resources, VmName};
 
 #[test]
 fn a_vm_counts_with_the_ceiling_of_its_object_and_with_what_it_has() {
@@ -32,6 +32,30 @@ fn a_ceiling_on_the_pod_of_such_a_vm_is_no_word_of_a_plugin() {
     assert_eq!(booked(&pods, "n", "a-1"), Some(cu(4)));
     pods.object_seen(Object { ceiling: Some(3), ..OBJECT }.seen());
     assert_eq!(booked(&pods, "n", "a-1"), Some(cu(3)));
+}
+
+/// Agents of versions up to v3.0 say how many slots a VM has, and not how large one is.
+#[test]
+fn a_vm_counts_in_the_slots_of_its_object() {
+    let slot_of = |pods: &Pods<Held>| {
+        pods.node_of(&name("a-1"))
+            .unwrap()
+            .with_books(|books| books.record(&name("a-1")).map(|record| record.memory_slot))
+    };
+    let object = VmObject { slot: Some(Bytes::from_gib(1)), ..OBJECT.seen() };
+    let usual = Some(Bytes::from_mib(128));
+    let mut pods = followed(8);
+    pods.pod_seen(on("n", pod("a-1")));
+    assert_eq!(slot_of(&pods), usual, "nothing says another");
+    pods.object_seen(object.clone());
+    assert_eq!(slot_of(&pods), object.slot);
+    pods.pod_seen(at("2", on("n", pod("a-1"))));
+    assert_eq!(slot_of(&pods), object.slot, "its pod says nothing of it");
+
+    let mut pods = followed(8);
+    pods.object_seen(object.clone());
+    place(&mut pods, &pod("a-1"), "n");
+    assert_eq!(slot_of(&pods), object.slot, "from its binding on");
 }
 
 #[test]
@@ -258,6 +282,7 @@ impl Object {
             revision: format!("{said} {has} {pod}"),
             pod: Some(pod.to_owned()),
             has: if has == 0 { Resources::ZERO } else { cu(has) },
+            slot: None,
             ceiling: ceiling.map(recorded),
             problems: Vec::new(),
         }
