@@ -75,7 +75,15 @@ pub async fn kinds(plane: &ControlPlane) {
     plane.apply(&plane.folder().put("neonvm.yaml", include_str!("../neonvm.yaml"))).await;
     for kind in ["virtualmachinemigrations", "virtualmachines"] {
         let kind = format!("crd/{kind}.vm.neon.tech");
-        plane.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", &kind]).await;
+        // kubectl's own wait fails where there is no condition yet.
+        let established = "jsonpath={.status.conditions[?(@.type==\"Established\")].status}";
+        let ask = ["get", &kind, "--output", established];
+        plane
+            .until(&format!("{kind} is established"), async || {
+                let said = plane.kubectl(&ask).await;
+                if said == "True" { Ok(()) } else { Err(said) }
+            })
+            .await;
     }
 }
 
