@@ -239,6 +239,23 @@ fn annotations_describe_the_vm() {
     assert_eq!(vm.record(), VmRecord::listed(7, bounds, slot));
 }
 
+/// NeonVM before `vm.neon.tech/resources` tells its pods nothing of the object's bounds: that is no fault of a person.
+#[test]
+fn bounds_that_the_object_of_a_vm_says_are_not_missing() {
+    let of_object = |bounds: Option<&str>| {
+        let annotations = bounds.map(|bounds| json!({"windlass.dev/bounds": bounds}));
+        let labels = json!({"vm.neon.tech/name": "db1"});
+        let metadata = json!({"name": "a", "labels": labels, "annotations": annotations});
+        let pod = read(&json!({"metadata": metadata, "spec": {"containers": [{"name": "a"}]}}));
+        problems(&pod.vm.unwrap())
+    };
+    for bounds in [None, Some(r#"{"max":{"cpu":2}}"#)] {
+        assert_eq!(of_object(bounds), [""; 0]);
+    }
+    let words = of_object(Some(r#"{"min":{"cpu":4},"max":{"cpu":2}}"#));
+    assert!(words[0].contains("below the minimum of 4"));
+}
+
 #[test]
 fn without_valid_bounds_the_requests_count() {
     let fallback =

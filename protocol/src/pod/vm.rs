@@ -105,9 +105,18 @@ impl PodVm {
         let bounds = match said.info(object.clone(), &defaults(memory_slot, bounds)) {
             Ok(info) => info.bounds,
             Err(errors) => {
-                problems.extend(errors);
-                let limit = "the pod's requests count, as the minimum and as the maximum";
-                problems.push(Problem::without_value(BOUNDS, limit));
+                // What annotations leave open, the object of the VM says.
+                let open = defaults(memory_slot, Some(widest(memory_slot)));
+                let errors = if labels.contains_key(THEIR_NAME) {
+                    said.info(object.clone(), &open).err().unwrap_or_default()
+                } else {
+                    errors
+                };
+                if !errors.is_empty() {
+                    problems.extend(errors);
+                    let limit = "the pod's requests count, as the minimum and as the maximum";
+                    problems.push(Problem::without_value(BOUNDS, limit));
+                }
                 Bounds { min: requests, max: requests }
             }
         };
@@ -201,6 +210,13 @@ fn annotation<T>(
     let text = annotations.get(name)?;
     let bad = |bad| problems.push(annotations::explain(name, text, bad));
     read(text).map_err(bad).ok()
+}
+
+/// Bounds that leave all of what annotations can say open.
+fn widest(memory_slot: Bytes) -> Bounds {
+    let min = Resources::new(MilliCpu::from_milli(50), memory_slot);
+    let max = Resources::new(MilliCpu::from_milli(512_000), memory_slot.saturating_mul(65_535));
+    Bounds { min, max }
 }
 
 fn defaults(memory_slot: Bytes, bounds: Option<Bounds>) -> Defaults {
