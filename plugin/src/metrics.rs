@@ -12,14 +12,17 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use std::fmt;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use windlass_plugin_core::wire::Refusal;
 use windlass_plugin_core::{Books, Granted};
 
-/// Permit requests by what came of them. Clones count together.
+/// Permit requests by what came of them, and how long they took. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub struct Requests {
     by_answer: Family<Labels, Counter>,
+    seconds: Counter<f64, AtomicU64>,
     /// Found once: most answers are one of these.
     granted: Arc<OnceLock<Counter>>,
     short: Arc<OnceLock<Counter>>,
@@ -76,6 +79,14 @@ impl Requests {
         let registry = registry.sub_registry_with_prefix("windlass_plugin");
         let requests = "Permit requests by what came of them";
         registry.register("permit_requests", requests, self.by_answer.clone());
+        let took =
+            "How long permit requests took together, from the request that was read to its answer";
+        registry.register("permit_seconds", took, self.seconds.clone());
+    }
+
+    /// A request was answered, or refused, after this time.
+    pub fn took(&self, time: Duration) {
+        self.seconds.inc_by(time.as_secs_f64());
     }
 
     /// Counts a request: whether it got less than it asked for, or why it was refused.

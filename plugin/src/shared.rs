@@ -9,6 +9,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 use tracing::debug;
 use windlass_kit::clock::Clock;
 use windlass_plugin_core::cluster::Node;
@@ -192,8 +193,11 @@ impl Published {
 impl Permits for Shared {
     /// Nothing is recorded of these VMs: no answer waits.
     async fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal> {
-        self.counted(request.and_then(|request| {
+        let began = Instant::now();
+        let answer = self.counted(request.and_then(|request| {
             self.ask(|books, now, unit| wire::grant(books, now, unit, request))
-        }))
+        }));
+        self.0.requests.took(began.elapsed());
+        answer
     }
 }

@@ -76,6 +76,10 @@ async fn what_was_permitted_is_counted() {
     ] {
         assert!(text.lines().any(|found| found == line), "{line} in {text}");
     }
+    let took =
+        text.lines().find_map(|line| line.strip_prefix("windlass_plugin_permit_seconds_total "));
+    let took: f64 = took.unwrap().parse().unwrap();
+    assert!(took > 0.0 && took < 60.0, "{took} s for five requests");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use super::{ClusterBooks, ClusterNode};
 use crate::leadership::Epoch;
 use crate::proposals::Proposals;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use windlass_plugin::{Permits, Proposed, Shared};
 use windlass_plugin_core::Books;
 use windlass_plugin_core::ceilings::{CeilingWrite, FirstCeiling};
@@ -23,7 +23,9 @@ impl Permits for ClusterBooks {
     /// does not ask its books: they must not believe what an agent said to it. An answer above the recorded ceiling waits
     /// for a higher one; after a while the agent is told what was promised before.
     async fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal> {
+        let began = Instant::now();
         let answer = self.ask(request).await;
+        self.0.requests.took(began.elapsed());
         // The lease may have ended meanwhile.
         answer.and_then(|body| self.answers().map(|()| body))
     }
