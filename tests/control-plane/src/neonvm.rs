@@ -4,7 +4,7 @@
 //! pod for each VirtualMachine of a namespace, has a [`Hypervisor`] run the VM once a kubelet runs the pod, brings it step by step to what
 //! `use` asks for, and shows in the status what the VM has. As NeonVM v0.12.2 does, it looks at all VMs again and again, takes one
 //! step at a look, and keeps labels and annotations of pods as those of their objects. A VirtualMachineMigration moves a VM to another pod: the
-//! VM keeps its size from the moment that the other pod is made, and its object names that pod once the move is over.
+//! VM keeps its size from the moment that the other pod is made, and its object names and controls that pod once the move is over.
 
 use crate::amounts::Amounts;
 use crate::plane::ControlPlane;
@@ -192,6 +192,7 @@ impl<H: Hypervisor> Work<H> {
                 let address = address.to_string();
                 let there = json!({"phase": "Running", "podName": target, "podIP": address});
                 self.show(vm, there).await?;
+                self.own(&machine, target.as_str().unwrap_or_default()).await?;
                 let source = status["sourcePodName"].as_str().unwrap_or_default();
                 self.pods.delete(source, &DeleteParams::default()).await?;
                 self.show_of(migration, json!({"phase": "Succeeded"})).await
@@ -218,9 +219,9 @@ impl<H: Hypervisor> Work<H> {
         let requests = json!({"cpu": format!("{}m", size.cpu), "memory": size.memory.to_string()});
         let mut labels = machine.labels().clone();
         labels.insert("vm.neon.tech/name".to_owned(), name.clone());
-        let (owner, kind) = match migration {
-            Some(migration) => (migration, "VirtualMachineMigration"),
-            None => (machine, "VirtualMachine"),
+        let owner = match migration {
+            Some(migration) => owner(migration, "VirtualMachineMigration"),
+            None => owner(machine, "VirtualMachine"),
         };
         let elsewhere = migration.map(|_| {
             let from = json!({
@@ -234,10 +235,7 @@ impl<H: Hypervisor> Work<H> {
         let pod = json!({
             "metadata": {
                 "name": pod_name, "labels": labels, "annotations": machine.annotations(),
-                "ownerReferences": [{
-                    "apiVersion": "vm.neon.tech/v1", "kind": kind, "name": owner.name_any(),
-                    "uid": owner.uid(), "controller": true,
-                }],
+                "ownerReferences": [owner],
             },
             "spec": {
                 "schedulerName": spec["schedulerName"],
@@ -253,6 +251,13 @@ impl<H: Hypervisor> Work<H> {
         });
         self.pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await?;
         Ok(pod_name)
+    }
+
+    /// Makes a pod that of a VM, and no longer that of a migration, with which it would go.
+    async fn own(&self, machine: &DynamicObject, pod: &str) -> kube::Result<()> {
+        let owners = json!([owner(machine, "VirtualMachine")]);
+        let patch = Patch::Merge(json!({"metadata": {"ownerReferences": owners}}));
+        self.pods.patch(pod, &PatchParams::default(), &patch).await.map(drop)
     }
 
     /// Has a pod say what its object says.
@@ -293,6 +298,14 @@ impl<H: Hypervisor> Work<H> {
             }
         }
     }
+}
+
+/// What a pod says of the object that controls it.
+fn owner(object: &DynamicObject, kind: &str) -> Value {
+    json!({
+        "apiVersion": "vm.neon.tech/v1", "kind": kind, "name": object.name_any(),
+        "uid": object.uid(), "controller": true,
+    })
 }
 
 /// A quantity as text: it may be a number.
