@@ -3,9 +3,11 @@
 //! It does what the rest of a cluster can see: it admits the pods that are bound to its node or rejects them
 //! (`OutOfcpu`), says that they run, resizes them in place or says why not, and ends them. The order of things
 //! is that of Kubernetes 1.35 (`HandlePodAdditions`, `HandlePodUpdates` and `HandlePodRemoves` in
-//! `pkg/kubelet/kubelet.go`). It follows a watch; what it hears twice does no harm.
+//! `pkg/kubelet/kubelet.go`). It follows a watch; what it hears twice does no harm. Pods that a [`Runtime`](runtime::Runtime) runs
+//! are admitted and resized here alone: the runtime says whether they run, and ends them.
 
 mod allocations;
+pub mod runtime;
 mod status;
 
 use allocations::{Allocations, Outcome, uid};
@@ -33,6 +35,8 @@ pub struct Kubelet {
 struct Work {
     client: Client,
     node: String,
+    /// The namespace of pods whose programs a runtime runs.
+    of_runtime: Option<String>,
     allocations: Allocations,
     /// The pods of a list that is not at its end.
     listed: Vec<Pod>,
@@ -45,12 +49,21 @@ struct Work {
 impl Kubelet {
     /// The kubelet of a node that is there, with what it can give at this moment.
     pub async fn start(client: &Client, node: &str) -> Self {
+        Self::start_with(client, node, None).await
+    }
+
+    /// The same, beside a runtime that runs the programs of a namespace's pods.
+    pub async fn start_beside_runtime(client: &Client, node: &str, namespace: &str) -> Self {
+        Self::start_with(client, node, Some(namespace.to_owned())).await
+    }
+
+    async fn start_with(client: &Client, node: &str, of_runtime: Option<String>) -> Self {
         let nodes: Api<Node> = Api::all(client.clone());
         let status = nodes.get(node).await.unwrap().status.unwrap_or_default();
         let allocations = Allocations::of(&status.allocatable.unwrap_or_default());
         let (client, node) = (client.clone(), node.to_owned());
         let (listed, rejected) = (Vec::new(), BTreeSet::new());
-        let work = Work { client, node, allocations, listed, rejected };
+        let work = Work { client, node, of_runtime, allocations, listed, rejected };
         Self { _work: JoinSet::from_iter([work.run()]) }
     }
 }
@@ -102,6 +115,9 @@ impl Work {
                 self.delete(pod).await;
             }
         } else if is_to_end {
+            if self.is_of_runtime(pod) {
+                return;
+            }
             // The pod is deleted once the API server says that it is over.
             self.write(pod, status::ended(pod)).await;
         } else if self.allocations.has(pod) || runs(pod) {
@@ -110,6 +126,7 @@ impl Work {
             }
         } else if !self.rejected.contains(uid(pod)) {
             match self.allocations.admit(pod) {
+                Ok(()) if self.is_of_runtime(pod) => {}
                 Ok(()) => self.write(pod, status::running(pod)).await,
                 Err(answer) => {
                     self.rejected.insert(uid(pod).to_owned());
@@ -117,6 +134,10 @@ impl Work {
                 }
             }
         }
+    }
+
+    fn is_of_runtime(&self, pod: &Pod) -> bool {
+        self.of_runtime == pod.namespace() && runtime::is_run(pod)
     }
 
     /// Serves the pods that want another size.

@@ -10,7 +10,7 @@
 //! - [`scheduler`]: kube-scheduler, with extenders.
 //! - [`controllers`]: kube-controller-manager, with the controllers that a test names.
 //! - [`space`]: a namespace of a test's own, and nodes that only its pods go to.
-//! - [`kubelet`]: admits, runs, resizes and ends the pods of one node.
+//! - [`kubelet`]: admits, runs, resizes and ends the pods of one node; its runtime starts the programs that pods name.
 //! - [`neonvm`]: NeonVM's kinds, and its controller.
 //! - [`way`]: a way to the API server on which requests go wrong.
 //! - [`amounts`]: quantities of CPU and memory, as Kubernetes writes them.
@@ -35,6 +35,7 @@ pub use identity::Identity;
 pub use kubelet::Kubelet;
 pub use plane::ControlPlane;
 pub use program::Program;
+pub use programs::path as program;
 pub use scheduler::Scheduler;
 pub use space::Space;
 pub use way::Way;

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 ///
 /// # Panics
 /// If it is not built.
-pub(crate) fn path(name: &str) -> &'static Path {
+pub fn path(name: &str) -> &'static Path {
     static PROGRAMS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     let programs = PROGRAMS.get_or_init(|| find().unwrap_or_else(|words| panic!("{words}")));
     let found = programs.iter().find(|path| path.file_name().is_some_and(|file| file == name));

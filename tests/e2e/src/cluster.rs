@@ -11,8 +11,8 @@ use crate::programs::Programs;
 use crate::served::{Served, last_words};
 use crate::stage::turn;
 use anyhow::{Context, Result, anyhow, ensure};
-use containers::Containers;
-use in_lab::{Guests, InLab};
+pub(crate) use containers::Containers;
+pub(crate) use in_lab::{Guests, InLab};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -26,9 +26,9 @@ use windlass_control_plane::{Amounts, ControlPlane, Kubelet, Scheduler, Space};
 use windlass_lab::{Folder, Guest, Inside};
 
 /// How long a condition may take on a machine that has other things to do.
-const LIMIT: Duration = Duration::from_secs(180);
+pub(crate) const LIMIT: Duration = Duration::from_secs(180);
 /// How often a condition is looked at.
-const EVERY: Duration = Duration::from_millis(200);
+pub(crate) const EVERY: Duration = Duration::from_millis(200);
 
 const MIB: i64 = 1 << 20;
 /// The step of memory of a VM.

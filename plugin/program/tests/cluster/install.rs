@@ -72,6 +72,59 @@ async fn agents_of_qemu_in_pods_differ_in_their_pods_alone() {
     assert!(env.contains(&json!({"name": "WINDLASS_PODS_DIR", "value": "/pods"})), "{env:?}");
 }
 
+/// The cluster's own scheduler asks the plugin as the second one does, for pods that say so.
+#[tokio::test]
+async fn the_recipe_for_the_cluster_s_own_scheduler_leaves_no_vm_past_the_plugin() {
+    let plane = &installed().await.plane;
+    plane.kubectl(&["apply", "-k", "../../deploy/own-scheduler"]).await;
+    let space = Space::new(plane).await;
+    plane.kubectl(&["label", "namespace", space.name(), "windlass.dev/placement=checked"]).await;
+    let (own, second) =
+        ("../../deploy/own-scheduler/config.yaml", "../../deploy/scheduler/config.yaml");
+    let text = |path: &str| std::fs::read_to_string(path).unwrap();
+    let (own, second) = (text(own), text(second));
+    let said = |text: &str, key: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(key));
+        line.map(|line| line.trim().to_owned())
+    };
+    for key in [
+        "filterVerb",
+        "prioritizeVerb",
+        "preemptVerb",
+        "bindVerb",
+        "weight",
+        "nodeCacheCapable",
+        "httpTimeout",
+        "ignorable",
+    ] {
+        assert!(said(&own, key).is_some() && said(&own, key) == said(&second, key), "{key}");
+    }
+    assert!(own.contains("name: windlass.dev/vm"));
+    let pod = |name: &str, scheduler: &str, requests: Value| {
+        let pod = json!({
+            "metadata": {"name": name, "labels": {"windlass.dev/enabled": "true"}},
+            "spec": {"schedulerName": scheduler, "containers": [{
+                "name": "vm", "image": "none", "resources": {"requests": requests, "limits": requests},
+            }]},
+        });
+        serde_json::from_value::<Pod>(pod).unwrap()
+    };
+    let pods = space.pods();
+    let create = async |pod: Pod| pods.create(&PostParams::default(), &pod).await;
+    let past = || pod("past", "default-scheduler", json!({"cpu": "1"}));
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    let is_refused = async || match pods.create(&dry, &past()).await {
+        Ok(_) => false,
+        Err(error) => error.to_string().contains("a VM pod requests windlass.dev/vm"),
+    };
+    wait::until_async("the policy is in force", is_refused).await;
+    create(pod("own", "default-scheduler", json!({"cpu": "1", "windlass.dev/vm": "1"})))
+        .await
+        .unwrap();
+    create(pod("second", SCHEDULER, json!({"cpu": "1"}))).await.unwrap();
+    space.pod("other", json!({"cpu": "1"}), json!({})).await;
+}
+
 /// No network is there that enforces them: the policies are read back from the API server, and judged.
 #[tokio::test]
 async fn the_network_lets_each_peer_reach_its_port_and_no_other() {

@@ -12,11 +12,21 @@ const IN_PROGRESS: &str = "PodResizeInProgress";
 
 /// Its containers run, with what is allocated to them.
 pub(super) fn running(pod: &Pod) -> Value {
-    let types = ["PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"];
-    let conditions = types.map(|kind| {
+    running_at(pod, ADDRESS, true)
+}
+
+/// The same at an address of its own; it is ready, or not yet.
+pub(super) fn running_at(pod: &Pod, address: &str, is_ready: bool) -> Value {
+    let types = [
+        ("PodReadyToStartContainers", true),
+        ("Initialized", true),
+        ("ContainersReady", is_ready),
+        ("Ready", is_ready),
+    ];
+    let conditions = types.map(|(kind, is_so)| {
         json!({
-            "type": kind, "status": "True", "lastTransitionTime": now(),
-            "observedGeneration": pod.metadata.generation,
+            "type": kind, "status": if is_so { "True" } else { "False" },
+            "lastTransitionTime": now(), "observedGeneration": pod.metadata.generation,
         })
     });
     patch(
@@ -25,7 +35,7 @@ pub(super) fn running(pod: &Pod) -> Value {
             "phase": "Running",
             "startTime": now(),
             "hostIP": ADDRESS, "hostIPs": [{"ip": ADDRESS}],
-            "podIP": ADDRESS, "podIPs": [{"ip": ADDRESS}],
+            "podIP": address, "podIPs": [{"ip": address}],
             "conditions": conditions,
             "containerStatuses": containers(pod, pod),
         }),

@@ -24,7 +24,7 @@ const OF_VMS: &str = "windlass.dev/enabled=true,!vm.neon.tech/name";
 
 /// Runs the pods of a namespace. It stops with its value; its guests go on.
 #[derive(Debug)]
-pub(super) struct Containers {
+pub(crate) struct Containers {
     _work: JoinSet<()>,
 }
 
@@ -41,7 +41,7 @@ struct Work {
 // === impl Containers ===
 
 impl Containers {
-    pub(super) fn start(
+    pub(crate) fn start(
         client: &Client,
         namespace: &str,
         (lab, guests): (Lab, Guests),

@@ -11,22 +11,22 @@ use windlass_lab::{Extension, Guest, GuestSpec, Lab};
 
 /// The guests of VMs, by the names of their objects.
 #[derive(Clone, Default)]
-pub(super) struct Guests(Arc<Mutex<BTreeMap<String, Arc<Guest>>>>);
+pub(crate) struct Guests(Arc<Mutex<BTreeMap<String, Arc<Guest>>>>);
 
 /// Runs VMs as guests of the lab.
-pub(super) struct InLab {
-    pub(super) lab: Lab,
-    pub(super) guests: Guests,
+pub(crate) struct InLab {
+    pub(crate) lab: Lab,
+    pub(crate) guests: Guests,
 }
 
 // === impl Guests ===
 
 impl Guests {
-    pub(super) fn get(&self, name: &str) -> Option<Arc<Guest>> {
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Guest>> {
         self.0.lock().expect("no test panics with it").get(name).cloned()
     }
 
-    pub(super) fn put(&self, name: &str, guest: Option<Guest>) {
+    pub(crate) fn put(&self, name: &str, guest: Option<Guest>) {
         let mut guests = self.0.lock().expect("no test panics with it");
         match guest {
             Some(guest) => drop(guests.insert(name.to_owned(), Arc::new(guest))),
