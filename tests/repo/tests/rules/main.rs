@@ -1,5 +1,6 @@
 //! The rules about this repository, each as a test. One program, because each links the command.
 
+mod alerts;
 mod circles;
 mod configuration;
 mod dependencies;
