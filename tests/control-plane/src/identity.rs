@@ -89,6 +89,14 @@ pub(crate) fn put_kubeconfig(
     folder.put(&file(who), config.to_string())
 }
 
+/// Writes a file of this name like that of the stranger, by which a client shows this token.
+pub(crate) fn put_token(folder: &Folder, stranger: &Path, name: &str, token: &str) -> PathBuf {
+    let stranger = std::fs::read_to_string(stranger).unwrap();
+    let mut config: serde_json::Value = serde_json::from_str(&stranger).unwrap();
+    config["users"][0]["user"]["token"] = token.into();
+    folder.put(&format!("{name}.kubeconfig"), config.to_string())
+}
+
 /// The name of that file.
 pub(crate) fn file(who: Identity) -> String {
     format!("{}.kubeconfig", who.token())

@@ -126,10 +126,7 @@ impl ControlPlane {
 
     /// The file, of this name, by which a program shows this token.
     pub fn kubeconfig_with(&self, name: &str, token: &str) -> PathBuf {
-        let stranger = std::fs::read_to_string(self.kubeconfig(Identity::Stranger)).unwrap();
-        let mut config: serde_json::Value = serde_json::from_str(&stranger).unwrap();
-        config["users"][0]["user"]["token"] = token.into();
-        self.folder.put(&format!("{name}.kubeconfig"), config.to_string())
+        identity::put_token(&self.folder, &self.kubeconfig(Identity::Stranger), name, token)
     }
 
     async fn client_of(config: Kubeconfig) -> Client {

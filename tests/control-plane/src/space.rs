@@ -113,9 +113,9 @@ impl<'a> Space<'a> {
         let bound = pod.map(|pod| {
             json!({"apiVersion": "v1", "kind": "Pod", "name": pod.name_any(), "uid": pod.uid()})
         });
-        // The API server gives no token for less time than this.
+        // An hour, as the manifests of agents ask for it.
         let spec =
-            json!({"audiences": [audience], "expirationSeconds": 600, "boundObjectRef": bound});
+            json!({"audiences": [audience], "expirationSeconds": 3600, "boundObjectRef": bound});
         let request = serde_json::from_value(json!({"spec": spec})).unwrap();
         let params = PostParams::default();
         let made = self.accounts().create_token_request(account, &params, &request).await.unwrap();

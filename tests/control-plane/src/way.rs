@@ -95,9 +95,20 @@ impl Way {
         identity::put_kubeconfig(&self.folder, who, &format!("http://{}", self.address), None)
     }
 
+    /// The file, of this name, by which a program goes this way and shows this token.
+    pub fn kubeconfig_with(&self, name: &str, token: &str) -> PathBuf {
+        let stranger = self.kubeconfig(Identity::Stranger);
+        identity::put_token(&self.folder, &stranger, name, token)
+    }
+
     /// What goes wrong from here on.
     pub fn set(&self, faults: Faults) {
         *lock(&self.inner.faults) = faults;
+    }
+
+    /// How many requests of each kind came.
+    pub fn asked(&self) -> BTreeMap<Kind, u64> {
+        lock(&self.inner.counts).asked.clone()
     }
 
     /// How often each kind of request met each fate but to pass.
