@@ -31,7 +31,7 @@ check: ## formatting, lints, dependencies, documentation, shell scripts
 
 bench: setup ## print figures of speed and size; BENCH="--help" says which
 	dev/static windlass-informant windlass-lab-load
-ifneq (,$(filter scheduler,$(or $(strip $(BENCH)),scheduler)))
+ifneq (,$(filter scheduler cluster-agent,$(or $(strip $(BENCH)),scheduler)))
 	dev/control-plane
 endif
 	cargo build --locked --release -p windlass -p windlass-bench -p windlass-agent-program -p windlass-plugin-program

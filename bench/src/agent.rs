@@ -165,7 +165,7 @@ impl Agent {
 }
 
 /// So many ports in a row that nobody has.
-fn free_ports(count: usize) -> Result<(u16, u16)> {
+pub(crate) fn free_ports(count: usize) -> Result<(u16, u16)> {
     let count = u16::try_from(count)?;
     let free = |first: &u16| {
         (*first..*first + count).all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())

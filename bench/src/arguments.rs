@@ -8,7 +8,7 @@ windlass-bench: how fast and how small Windlass is
 
 usage: windlass-bench [--rounds N] [--against FOLDER] [PART...]
 
-  --rounds N         how many bursts each way (default 20)
+  --rounds N         how many bursts each way, or turns of each guest (default 20)
   --against FOLDER   where another windlass and windlass-informant lie, for `growth`
 
   bursts           from a burst of memory in a real guest to memory that it can use
@@ -19,6 +19,8 @@ usage: windlass-bench [--rounds N] [--against FOLDER] [PART...]
                    with the plugin
   agent            what windlass-agent takes with 1, 200 and 1000 VMs that are not there, and when load
                    comes to 200 at once
+  cluster-agent    what windlass-agent takes in a real control plane with 200 and 1000 VMs, and 5000 on other nodes; how
+                   soon 200 grow at once, and how soon a real guest has its first vCPU more
   growth           how soon a guest grows as VMs are held back by default, beside the other windlass
 
 All parts but growth, unless some are named; --against alone is growth. Runs the programs that lie beside it; WINDLASS_BIN names another
@@ -34,17 +36,19 @@ pub(crate) enum Part {
     Extender,
     Scheduler,
     Agent,
+    ClusterAgent,
     Growth,
 }
 
 /// What is measured where nothing is named.
-const USUAL: [Part; 6] = [
+const USUAL: [Part; 7] = [
     Part::Bursts,
     Part::Permits,
     Part::ClusterPermits,
     Part::Extender,
     Part::Scheduler,
     Part::Agent,
+    Part::ClusterAgent,
 ];
 
 /// Checked arguments.
@@ -83,6 +87,7 @@ impl Arguments {
                 "extender" => parsed.parts.push(Part::Extender),
                 "scheduler" => parsed.parts.push(Part::Scheduler),
                 "agent" => parsed.parts.push(Part::Agent),
+                "cluster-agent" => parsed.parts.push(Part::ClusterAgent),
                 "growth" => parsed.parts.push(Part::Growth),
                 _ => bail!("unknown argument {word:?}\n{HELP}"),
             }

@@ -5,7 +5,7 @@
 //! its next turn, within the ceiling that is recorded of it, so no request waits for a write.
 
 use crate::api_server::{Cluster, pod_name, token};
-use crate::cluster_plugin::{Api, ClusterPlugin};
+use crate::cluster_plugin::{Api, ClusterPlugin, Shows};
 use crate::cores;
 use crate::echo::Echo;
 use crate::permits::{CLIENTS, Requests, TURNS, ask};
@@ -51,7 +51,8 @@ pub(crate) async fn run() -> Result<()> {
     let files = Files::create()?;
     let cluster = Cluster::of_vms(VMS);
     let (server, _serving) = cluster.serve().await?;
-    let plugin = ClusterPlugin::start(cores::server(), &Api::Played(server), Some(&files)).await?;
+    let plugin =
+        ClusterPlugin::start(cores::server(), &Api::Played(server), Shows::Files(&files)).await?;
     let echoes = [Echo::start_with(Some(&files))?, Echo::start()?];
     cores::take_second()?;
     settle(&plugin, cluster).await?;
@@ -89,7 +90,8 @@ async fn many() -> Result<crate::sizes::Resident> {
     cores::take_any()?;
     let cluster = Cluster::of_vms(MANY);
     let (server, _serving) = cluster.serve().await?;
-    let plugin = ClusterPlugin::start(cores::server(), &Api::Played(server), None).await?;
+    let plugin =
+        ClusterPlugin::start(cores::server(), &Api::Played(server), Shows::Nothing).await?;
     cores::take_second()?;
     settle(&plugin, cluster).await?;
     plugin.program.resident()

@@ -21,6 +21,16 @@ pub(crate) enum Api {
     File(PathBuf),
 }
 
+/// What it shows those who ask it for permits.
+pub(crate) enum Shows<'a> {
+    /// Nothing: it is asked without TLS alone.
+    Nothing,
+    /// This certificate.
+    Files(&'a Files),
+    /// What it makes itself, as it ships, for the agents of VMs of NeonVM.
+    Own,
+}
+
 /// A running plugin. It ends with this value.
 pub(crate) struct ClusterPlugin {
     pub(crate) program: Program,
@@ -37,7 +47,7 @@ pub(crate) struct ClusterPlugin {
 
 impl ClusterPlugin {
     /// Starts one by this command, if there is one, and waits until it answers.
-    pub(crate) async fn start(by: &[&str], api: &Api, shows: Option<&Files>) -> Result<Self> {
+    pub(crate) async fn start(by: &[&str], api: &Api, shows: Shows<'_>) -> Result<Self> {
         let begun = Instant::now();
         let folder = Folder::create()?;
         let kubeconfig = match api {
@@ -51,12 +61,14 @@ impl ClusterPlugin {
              plain_permits = {free}\nplain_extender = true\nextender = {free}\n",
             kubeconfig.display().to_string()
         );
-        if let Some(Files { certificate, key, .. }) = shows {
-            text.push_str(&format!(
+        match shows {
+            Shows::Nothing => {}
+            Shows::Files(Files { certificate, key, .. }) => text.push_str(&format!(
                 "permits = {free}\ntls = {{ certificate = {:?}, key = {:?} }}\n",
                 certificate.display().to_string(),
                 key.display().to_string()
-            ));
+            )),
+            Shows::Own => text.push_str(&format!("permits = {free}\nneonvm = true\n")),
         }
         let binary = beside("windlass-plugin")?;
         let words: Vec<&Path> = by.iter().map(Path::new).chain([binary.as_path()]).collect();

@@ -1,4 +1,4 @@
-//! Many VMs that are not there: a monitor and an informant each, as an agent sees them.
+//! Many VMs that are not there: an informant each, and a monitor or an object of a cluster, as an agent sees them.
 //!
 //! Each does what it is told at once and agrees to everything. Its load goes up and down with time,
 //! half of the VMs against the other half, or comes to all of them when that is said: what is measured is
@@ -36,7 +36,8 @@ pub(crate) struct Crowd {
 /// One of them, as seen from outside.
 struct Vm {
     name: String,
-    monitor: PathBuf,
+    /// `None`: its object says what it is to have.
+    monitor: Option<PathBuf>,
     informant: SocketAddr,
     machine: Arc<Mutex<Machine>>,
 }
@@ -54,6 +55,8 @@ pub(crate) struct Machine {
     resized: u64,
     /// Whether an agent took its `/resume`.
     resumed: bool,
+    /// How often an agent registered.
+    registered: u64,
     work: Work,
     /// When it had all vCPUs and memory for the load that came when it was said.
     grown: Option<Instant>,
@@ -74,23 +77,35 @@ impl Crowd {
     /// So many VMs whose load goes up and down, with their monitors in this folder.
     pub(crate) async fn alternating(count: usize, folder: &Path) -> Result<Self> {
         let since = Instant::now();
-        Self::start(count, folder, |vm| Work::Alternates { since, eager: vm % 2 == 0 }).await
+        let work = |vm| Work::Alternates { since, eager: vm % 2 == 0 };
+        Self::start(count, Some(folder), work).await
     }
 
     /// So many VMs that have nothing to do until [`Crowd::load`].
     pub(crate) async fn idle(count: usize, folder: &Path) -> Result<Self> {
-        Self::start(count, folder, |_| Work::Said(false)).await
+        Self::start(count, Some(folder), |_| Work::Said(false)).await
     }
 
-    async fn start(count: usize, folder: &Path, work: impl Fn(usize) -> Work) -> Result<Self> {
+    /// The same without monitors: whoever carries out what their objects say calls [`Crowd::resize`].
+    pub(crate) async fn of_objects(count: usize) -> Result<Self> {
+        Self::start(count, None, |_| Work::Said(false)).await
+    }
+
+    async fn start(
+        count: usize,
+        folder: Option<&Path>,
+        work: impl Fn(usize) -> Work,
+    ) -> Result<Self> {
         let mut serving = JoinSet::new();
         let mut vms = Vec::with_capacity(count);
         for index in 0..count {
             let name = format!("vm{index}");
-            let monitor = folder.join(format!("{name}.qmp"));
-            let informant = SocketAddr::from((address(index)?, PORT));
+            let monitor = folder.map(|folder| folder.join(format!("{name}.qmp")));
+            let informant = informant_of(index)?;
             let machine = Arc::new(Mutex::new(Machine::new(work(index))));
-            serving.spawn(monitor::serve(monitor.clone(), Arc::clone(&machine))?);
+            if let Some(monitor) = &monitor {
+                serving.spawn(monitor::serve(monitor.clone(), Arc::clone(&machine))?);
+            }
             serving.spawn(informant::serve(informant, Arc::clone(&machine)).await?);
             vms.push(Vm { name, monitor, informant, machine });
         }
@@ -101,7 +116,8 @@ impl Crowd {
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
         for vm in &self.vms {
             let mut text = String::new();
-            writeln!(text, "qmp = {:?}\ninformant = \"{}\"", vm.monitor, vm.informant)?;
+            let monitor = vm.monitor.as_ref().context("a VM without a monitor")?;
+            writeln!(text, "qmp = {monitor:?}\ninformant = \"{}\"", vm.informant)?;
             writeln!(text, "memory_slot = \"{UNIT_MIB}MiB\"\nadvertise = \"127.0.0.1\"")?;
             writeln!(text, "[min]\ncpu = 1\nmemory = \"{UNIT_MIB}MiB\"")?;
             writeln!(text, "[max]\ncpu = {MOST}\nmemory = \"{}MiB\"", MOST * UNIT_MIB)?;
@@ -114,6 +130,27 @@ impl Crowd {
     /// How many have an agent that acts.
     pub(crate) fn resumed(&self) -> usize {
         self.vms.iter().filter(|vm| lock(&vm.machine).resumed).count()
+    }
+
+    /// No agent acts for them any more.
+    pub(crate) fn left(&self) {
+        self.vms.iter().for_each(|vm| lock(&vm.machine).resumed = false);
+    }
+
+    /// How often an agent registered with one of them.
+    pub(crate) fn registered(&self) -> u64 {
+        self.vms.iter().map(|vm| lock(&vm.machine).registered).sum()
+    }
+
+    /// One of them has so many vCPUs and so much memory from now on.
+    pub(crate) fn resize(&self, index: usize, vcpus: u64, memory: u64) -> Result<()> {
+        let vm = self.vms.get(index).context("no such VM")?;
+        let (mut machine, added) = (lock(&vm.machine), memory.saturating_sub(UNIT_MIB * MIB));
+        if (machine.plugged, machine.added) != (vcpus, added) {
+            (machine.plugged, machine.added) = (vcpus, added);
+            machine.was_resized();
+        }
+        Ok(())
     }
 
     /// All of them have work to do from now on.
@@ -141,7 +178,9 @@ impl Crowd {
 
 impl Machine {
     fn new(work: Work) -> Self {
-        Self { plugged: 1, allowed: 1, added: 0, resized: 0, resumed: false, work, grown: None }
+        let (plugged, allowed, added, resized) = (1, 1, 0, 0);
+        let (resumed, registered, grown) = (false, 0, None);
+        Self { plugged, allowed, added, resized, resumed, registered, work, grown }
     }
 
     /// A size was asked for, and is there.
@@ -175,6 +214,11 @@ impl Machine {
 
 fn lock(machine: &Mutex<Machine>) -> std::sync::MutexGuard<'_, Machine> {
     machine.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where the informant of one of them listens.
+pub(crate) fn informant_of(index: usize) -> Result<SocketAddr> {
+    Ok(SocketAddr::from((address(index)?, PORT)))
 }
 
 /// A loopback address of its own for each.

@@ -4,7 +4,7 @@
 //! the scheduler does, one request after another over one connection: filter, prioritize, echo in turn.
 
 use crate::api_server::{Cluster, node_name};
-use crate::cluster_plugin::{Api, ClusterPlugin};
+use crate::cluster_plugin::{Api, ClusterPlugin, Shows};
 use crate::cores;
 use crate::echo::Echo;
 use crate::print;
@@ -40,7 +40,8 @@ pub(crate) async fn run() -> Result<()> {
     print::extender_head(CLUSTER.nodes, CLUSTER.pods())?;
     cores::take_any()?;
     let (server, _serving) = CLUSTER.serve().await?;
-    let plugin = ClusterPlugin::start(cores::server(), &Api::Played(server), None).await?;
+    let plugin =
+        ClusterPlugin::start(cores::server(), &Api::Played(server), Shows::Nothing).await?;
     let ClusterPlugin { mut program, extender, listed, .. } = plugin;
     let echo = Echo::start()?;
     cores::take_second()?;

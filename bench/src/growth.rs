@@ -20,7 +20,7 @@ const WORKERS: u32 = 4;
 const IDLE: Duration = Duration::from_secs(5);
 /// Boot memory of the guest that computes. What an idle guest of this size uses calls for one unit, and
 /// so for one vCPU; in a larger one the kernel's own share calls for two.
-const COMPUTES_MIB: u32 = 512;
+pub(crate) const COMPUTES_MIB: u32 = 512;
 /// Between two looks at a guest that is to come to rest: a look is work for the guest.
 const SELDOM: Duration = Duration::from_secs(1);
 /// Bursts of a round. Where between two looks of the informant a burst crosses the threshold is chance,
@@ -107,7 +107,7 @@ impl Side {
 }
 
 /// Makes an idle guest compute until it has a vCPU more.
-async fn load(guest: &Guest) -> Result<Duration> {
+pub(crate) async fn load(guest: &Guest) -> Result<Duration> {
     let waited = Instant::now();
     while guest.inside().await?.cpus_online != Some(1) {
         ensure!(waited.elapsed() < PATIENCE, "more than one vCPU in use for {PATIENCE:?}");

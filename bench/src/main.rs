@@ -8,6 +8,7 @@ mod agent;
 mod api_server;
 mod arguments;
 mod burst;
+mod cluster_agent;
 mod cluster_permits;
 mod cluster_plugin;
 mod cores;
@@ -22,6 +23,7 @@ mod print;
 mod program;
 mod run;
 mod scheduler;
+mod scrape;
 mod sizes;
 mod summary;
 mod tls;
@@ -39,6 +41,11 @@ async fn main() -> anyhow::Result<()> {
     {
         return echo::serve(files).await;
     }
+    if let Some((first, vms)) = words.split_first()
+        && first == scrape::ARGUMENT
+    {
+        return scrape::run(vms);
+    }
     let arguments = Arguments::parse(words)?;
     if arguments.help {
         return Ok(std::io::stdout().write_all(arguments::HELP.as_bytes())?);
@@ -51,6 +58,7 @@ async fn main() -> anyhow::Result<()> {
             Part::Extender => extender::run().await?,
             Part::Scheduler => scheduler::run().await?,
             Part::Agent => agent::run().await?,
+            Part::ClusterAgent => cluster_agent::run(arguments.rounds).await?,
             Part::Growth => {
                 let against = arguments.against.as_deref().context("no --against")?;
                 growth::run(arguments.rounds, against).await?;

@@ -1,9 +1,13 @@
 //! What is printed, and what it means.
 
 mod cluster;
+mod cluster_agent;
 
 pub(crate) use cluster::{
     cluster_permits, cluster_permits_head, memory_of_vms, scheduler, scheduler_head,
+};
+pub(crate) use cluster_agent::{
+    alone, alone_head, at_rest, cluster_agent_head, cluster_surge, least,
 };
 
 use crate::agent::{Load, SURGE, Surge, Took, WATCHED};

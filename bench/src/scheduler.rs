@@ -7,7 +7,7 @@
 
 mod trivial;
 
-use crate::cluster_plugin::{Api, ClusterPlugin};
+use crate::cluster_plugin::{Api, ClusterPlugin, Shows};
 use crate::print;
 use crate::program;
 use anyhow::{Context, Result, ensure};
@@ -92,7 +92,9 @@ async fn one(
         }
         With::Plugin => {
             let api = Api::File(plane.kubeconfig(Identity::Admin));
-            vec![extender(plugin.insert(ClusterPlugin::start(&[], &api, None).await?).extender)]
+            vec![extender(
+                plugin.insert(ClusterPlugin::start(&[], &api, Shows::Nothing).await?).extender,
+            )]
         }
     };
     let before = plugin.as_ref().map(|it| program::cpu(it.program.pid())).transpose()?;

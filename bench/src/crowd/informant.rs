@@ -61,6 +61,7 @@ pub(super) async fn serve(
 
 async fn register(State(shared): State<Shared>, body: Bytes) -> String {
     let agent: Value = serde_json::from_slice(&body).unwrap_or_default();
+    lock(&shared.machine).registered += 1;
     let version = agent["maxProtoVersion"].clone();
     // One that finds no place registers again.
     let _queued = shared.registered.try_send(agent);
