@@ -26,11 +26,11 @@ pub(crate) fn play(input: &[u8]) {
 }
 
 /// Law 5, missing is not zero: what is read is a figure, or nothing; and what means nothing to us
-/// changes nothing.
+/// changes nothing. A name of ours means that our informant wrote the page.
 fn page(text: &str) {
     let sample = parse(text, Moment::default());
     is_sane(&sample);
-    let noisy = format!("# HELP {}\nwindlass_other 1\n\n{text}\nnode_load15 7\n", text.len());
+    let noisy = format!("# HELP {}\nnode_other 1\n\n{text}\nnode_load15 7\n", text.len());
     assert_eq!(parse(&noisy, Moment::default()), sample, "another name counts");
     // A page that is said twice says nothing new.
     assert_eq!(parse(&format!("{text}\n{text}"), Moment::default()), sample, "said twice");
