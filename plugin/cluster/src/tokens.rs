@@ -197,6 +197,7 @@ pub(crate) fn expires(token: &str) -> Option<Moment> {
 mod tests {
     use super::*;
     use http::HeaderValue;
+    use std::collections::BTreeMap;
 
     #[test]
     fn a_token_says_when_it_ends() {
@@ -241,15 +242,17 @@ mod tests {
             }))
             .unwrap()
         };
-        let caller = |node: Option<&str>| {
+        let caller = |node: Option<&str>, nodes: &[&str]| {
             let node = node.map(Into::into);
             let groups = ["g".to_owned()].into();
-            Verdict::Accepted(Caller { user: "agent".into(), groups, node, ..Caller::default() })
+            let said = nodes.iter().map(|node| (*node).to_owned()).collect();
+            let extra = BTreeMap::from([(NODE.to_owned(), said)]).into();
+            Verdict::Accepted(Caller { user: "agent".into(), groups, node, extra, uid: None })
         };
         let refused = |why: &str| Verdict::Refused(why.into());
-        assert_eq!(verdict(status(&["a", AUDIENCE], &["n1"])), caller(Some("n1")));
-        assert_eq!(verdict(status(&[AUDIENCE], &[])), caller(None));
-        assert_eq!(verdict(status(&[AUDIENCE], &["n1", "n2"])), caller(None));
+        assert_eq!(verdict(status(&["a", AUDIENCE], &["n1"])), caller(Some("n1"), &["n1"]));
+        assert_eq!(verdict(status(&[AUDIENCE], &[])), caller(None, &[]));
+        assert_eq!(verdict(status(&[AUDIENCE], &["n1", "n2"])), caller(None, &["n1", "n2"]));
         for audiences in [&[][..], &["windlass"], &["windlass-plugin2"]] {
             assert_eq!(verdict(status(audiences, &["n1"])), refused("it is of another audience"));
         }
