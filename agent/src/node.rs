@@ -27,7 +27,7 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tracing::info;
 use windlass_agent_core::roster::Step;
-use windlass_agent_core::scaler::told_unasked;
+use windlass_agent_core::sentences::told_unasked;
 use windlass_agent_core::{Lifecycle, Roster, Vm};
 use windlass_drivers::Attach;
 use windlass_drivers::any::AnyAttach;

@@ -23,6 +23,7 @@ pub mod resize_outcomes;
 pub mod roster;
 mod said;
 pub mod scaler;
+pub mod sentences;
 pub mod session;
 pub mod settings;
 pub mod size_range;

@@ -65,8 +65,6 @@ mod target;
 mod telling;
 mod vm;
 
-pub use telling::told_unasked;
-
 use crate::backoff::Jitter;
 use crate::event::{Action, Call, CallAnswer, Event};
 use crate::journal::Journal;

@@ -7,11 +7,9 @@ mod vm;
 
 use std::collections::BTreeSet;
 use vm::{Vm, agreed, capabilities, cu, info, seen, settings};
-use windlass_agent_core::scaler::told_unasked;
 use windlass_agent_core::{
     Action, Asking, Call, CallAnswer, Event, Failure, NotNow, Order, Settings,
 };
-use windlass_protocol::plugin::Why;
 use windlass_protocol::status::SessionState;
 use windlass_protocol::{
     AgentId, Bounds, Bytes, ComputeUnit, InformantVersion, MemorySeen, Mode, Peer, PluginVersion,
@@ -468,22 +466,6 @@ fn who_was_told_to_wait_asks_neither_the_plugin_nor_for_resizes() {
     vm.checked();
     vm.answered(Action::Look, Event::Seen(seen(2)));
     assert!(asks(&vm), "and it does again");
-}
-
-/// A plugin that is asked for no permit shows people what it was told.
-#[test]
-fn an_agent_that_asks_for_no_permit_tells_why_and_no_longer_once_it_asks() {
-    let mut vm = Vm::seen_with(2);
-    let why = |vm: &Vm| told_unasked(&vm.scaler.status(vm.now), vm.now).map(|told| told.why);
-    assert_eq!(why(&vm), Some(Why::NoInformant));
-    let ours = vm.registered();
-    assert_eq!(why(&vm), Some(Why::NoInformant), "it has not said yet whose turn it is");
-    vm.scaler.call(vm.now, Call::Resume(ours));
-    vm.checked();
-    vm.answered(Action::Look, Event::Seen(seen(2)));
-    assert_eq!(why(&vm), None, "{:?}", vm.scaler.waiting(vm.now));
-    vm.tell(Event::Ordered(Order::Freeze));
-    assert_eq!(why(&vm), Some(Why::Paused));
 }
 
 /// It is moved whoever asks.
