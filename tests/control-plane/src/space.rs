@@ -9,6 +9,7 @@ use k8s_openapi::api::core::v1::{Namespace, Node, Pod, PodCondition, ServiceAcco
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// The label of a space's nodes.
 const LABEL: &str = "windlass.dev/space";
@@ -109,13 +110,26 @@ impl<'a> Space<'a> {
     }
 
     /// A token of a service account, as a pod gets it from its kubelet; without `pod` it is bound to none.
+    ///
+    /// It lasts for an hour, as the manifests of agents ask for it.
     pub async fn token(&self, account: &str, audience: &str, pod: Option<&Pod>) -> String {
+        self.token_for(Duration::from_secs(3600), account, audience, pod).await
+    }
+
+    /// A token that lasts so long; an API server makes none for less than ten minutes.
+    pub async fn token_for(
+        &self,
+        lasts: Duration,
+        account: &str,
+        audience: &str,
+        pod: Option<&Pod>,
+    ) -> String {
         let bound = pod.map(|pod| {
             json!({"apiVersion": "v1", "kind": "Pod", "name": pod.name_any(), "uid": pod.uid()})
         });
-        // An hour, as the manifests of agents ask for it.
+        let seconds = lasts.as_secs();
         let spec =
-            json!({"audiences": [audience], "expirationSeconds": 3600, "boundObjectRef": bound});
+            json!({"audiences": [audience], "expirationSeconds": seconds, "boundObjectRef": bound});
         let request = serde_json::from_value(json!({"spec": spec})).unwrap();
         let params = PostParams::default();
         let made = self.accounts().create_token_request(account, &params, &request).await.unwrap();

@@ -18,6 +18,9 @@ use windlass_plugin_core::trust::reviews::{ACCEPTED_FOR, REFUSED_FOR};
 use windlass_plugin_core::trust::{Caller, Denied};
 use windlass_testkit::wait::until_async;
 
+/// The shortest time that an API server makes a token for.
+const TEN_MINUTES: Duration = Duration::from_secs(600);
+
 #[tokio::test]
 async fn a_token_names_its_account_and_the_node_of_its_pod() {
     let test = Test::new().await;
@@ -98,11 +101,11 @@ async fn tokens_of_another_audience_and_forged_ones_are_refused() {
 #[tokio::test]
 async fn known_tokens_go_on_while_the_api_server_is_silent_until_they_end() {
     let test = Test::new().await;
-    let (known, new) = (test.token("agent", "n1").await, test.token("agent", "n2").await);
+    let known = test.token_for(TEN_MINUTES, "agent", "n1").await;
+    let new = test.token_for(TEN_MINUTES, "agent", "n2").await;
     test.caller(&known).await.unwrap();
     test.between.lose_reviews(true);
     assert_eq!(test.caller(&new).await, Err(Denied::NotKnown));
-    // The token ends by itself ten minutes after it was made.
     for _ in 0..9 {
         pass(ACCEPTED_FOR).await;
         test.caller(&known).await.unwrap();
@@ -140,9 +143,14 @@ impl Test {
 
     /// A token for a pod of this account on this node, which is made.
     async fn token(&self, account: &str, node: &str) -> String {
+        self.token_for(6 * TEN_MINUTES, account, node).await
+    }
+
+    /// Such a token, which ends by itself after this time.
+    async fn token_for(&self, lasts: Duration, account: &str, node: &str) -> String {
         let pod = self.space.pod_of(account, &format!("{account}-{node}"), node).await;
         assert_eq!(pod.name_any(), format!("{account}-{node}"));
-        self.space.token(account, AUDIENCE, Some(&pod)).await
+        self.space.token_for(lasts, account, AUDIENCE, Some(&pod)).await
     }
 
     async fn caller(&self, token: &str) -> Result<Caller, Denied> {
