@@ -128,6 +128,12 @@ const MIGRATION: &[Field] = &[
         "The share of a node above which VMs that may be moved leave it; of nodes whose pool has none.",
     )
     .otherwise("none leaves"),
+    key(
+        "kubernetes.migration.cordoned",
+        Kind::Truth,
+        "VMs that may be moved leave nodes that are cordoned.",
+    )
+    .or(Truth(false)),
     key("kubernetes.migration.per_node", AT_ONCE, "As many VMs leave a node at a time.")
         .or(Whole(1)),
     key("kubernetes.migration.in_all", AT_ONCE, "As many VMs move at a time, those that others move too.")

@@ -115,6 +115,7 @@ impl Kubernetes {
                 namespace,
                 follows_objects: file.get("kubernetes.neonvm"),
                 watermark: file.find("kubernetes.migration.watermark").map(pools::thousandths),
+                empties_cordoned: file.get("kubernetes.migration.cordoned"),
                 migration: migration(file),
             },
             conditions: file.get("kubernetes.conditions"),
@@ -132,7 +133,7 @@ impl Kubernetes {
     }
 }
 
-/// How VMs move away from nodes that are above their watermark.
+/// How VMs move away from nodes.
 fn migration(file: &mut Reader) -> MigrationTerms {
     MigrationTerms {
         per_node: file.get("kubernetes.migration.per_node"),

@@ -152,8 +152,8 @@ pub(crate) async fn start(
     let pulse = watchdog.watch("ceilings");
     let recording = ceilings::run(books.clone(), patches, counting, pulse, stop.clone());
     tasks.vital("ceilings", recording);
-    // Without a watermark nobody moves, and the cluster need not have NeonVM's objects.
-    if kubernetes.pools.have_watermarks() {
+    // Where nobody moves the cluster need not have NeonVM's objects.
+    if kubernetes.pools.move_vms() {
         // The plugin is ready without them.
         let following = Following {
             client: client.clone(),

@@ -148,7 +148,7 @@ impl<'a> Plugin<'a> {
         let admin = plane.client(Identity::Admin).await;
         let between = Between::new(plane.client(Identity::Plugin).await, admin);
         let unit = ComputeUnit::new(MilliCpu::from_cores(1), Memory::from_gib(1)).unwrap();
-        let (moves, follows) = (pools.have_watermarks(), pools.follows_objects);
+        let (moves, follows) = (pools.move_vms(), pools.follows_objects);
         let terms = Terms { unit, reserve: Resources::ZERO, pools };
         let books = ClusterBooks::new(terms, Clock::system(), leadership);
         let counts = Counts::default();

@@ -1,4 +1,4 @@
-//! Which VMs move away from nodes that are too full, and which VMs are moving.
+//! Which VMs move away from nodes that are too full or are emptied.
 //!
 //! The *watermark* of a node is a share of what it can allocate; above it VMs should move away. The *pressure* on a node is
 //! by how much what is taken and what its VMs ask for and do not get is above that, less what moves away already; on an
@@ -9,7 +9,11 @@
 //!
 //! A VM is chosen if its object lets it be moved, its agent has spoken, and another node has room for it below its own
 //! watermark. The order is [`Preference`]. Few move at a time, and one whose migration ended rests.
+//!
+//! Where cordoned nodes are *emptied* all VMs leave them that may be moved and fit elsewhere, and before any other. One that no agent
+//! has spoken for leaves too, and counts on both nodes with all that it may have been promised.
 
+use crate::books::Books;
 use crate::cluster::Node;
 use crate::pods::Pods;
 use crate::pods::held::{HeldNode, SeenNode};
@@ -18,11 +22,15 @@ use crate::pods::migration::{Migrations, Move, Step};
 use crate::pods::pools::Mode;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use windlass_protocol::pod::PodVm;
 use windlass_protocol::{Axis, Bytes, MilliCpu, Moment, Resources, VmName};
 
 /// The whole of a node.
 const WHOLE: u64 = 1000;
+
+/// A VM whose migration ended moves on after this where its node is emptied.
+const RESTS_WHERE_EMPTIED: Duration = Duration::from_secs(60);
 
 /// Which VM moves first: the least.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,16 +50,30 @@ enum Relief {
     Part(Reverse<(u64, u64)>),
 }
 
-/// A node above its watermark.
+/// A node that VMs are to leave.
 struct Full {
+    is_emptied: bool,
     pressure: Resources,
     leaving: usize,
     candidates: Vec<Candidate>,
 }
 
+/// The VMs of a node, as far as moves are concerned.
+#[derive(Default)]
+struct Movers {
+    /// How many move, and what they have.
+    leaving: usize,
+    leaves: Resources,
+    /// Those that may move.
+    candidates: Vec<Candidate>,
+    /// What those that no agent has spoken for have beyond the requests of their pods.
+    unsure: Resources,
+}
+
 struct Candidate {
     size: Resources,
     priority: i32,
+    is_spoken_for: bool,
     goes: Move,
 }
 
@@ -78,7 +100,7 @@ impl<N: Node> Pods<N> {
         if left > 0 {
             let mut full = self.full(now);
             full.sort_by_cached_key(|(name, full)| {
-                (Reverse(self.grade(name, full.pressure)), *name)
+                (Reverse(full.is_emptied), Reverse(self.grade(name, full.pressure)), *name)
             });
             let mut taken: BTreeMap<&str, Resources> = BTreeMap::new();
             for (_, full) in full {
@@ -128,15 +150,29 @@ impl<N: Node> Pods<N> {
         on(Axis::Cpu).max(on(Axis::Memory))
     }
 
-    /// The nodes under pressure.
+    /// The nodes that VMs are to leave.
     fn full(&self, now: Moment) -> Vec<(&str, Full)> {
-        let full = |(name, held)| Some((name, self.pressure(name, held, now)?));
-        self.nodes
-            .in_order()
-            .into_iter()
-            .map(|(name, held)| (&**name, held))
-            .filter_map(full)
-            .collect()
+        let is_cordoned =
+            |held: &HeldNode<N>| held.there().is_some_and(|seen| seen.hold.is_cordoned);
+        let is_emptied = |held| self.pools.empties_cordoned && is_cordoned(held);
+        let full = |name, held| {
+            let may_leave = if is_emptied(held) { Self::emptied } else { Self::pressure };
+            may_leave(self, name, held, now)
+        };
+        let nodes = self.nodes.in_order().into_iter().map(|(name, held)| (&**name, held));
+        nodes.filter_map(|(name, held)| Some((name, full(name, held)?))).collect()
+    }
+
+    /// Who may leave a node that is emptied; `None`: nobody.
+    fn emptied(&self, name: &str, held: &HeldNode<N>, now: Moment) -> Option<Full> {
+        let seen = held.there()?;
+        // One that came a moment ago need not stay here as long as one that may choose.
+        let rested = now.after(self.pools.migration.rests.saturating_sub(RESTS_WHERE_EMPTIED));
+        let movers = seen.held.with_books(|books| self.movers(name, held, books, rested));
+        let Movers { leaving, candidates, .. } = movers;
+        let sizes = candidates.iter().map(|candidate| candidate.size);
+        let pressure = sizes.fold(Resources::ZERO, Resources::saturating_add);
+        (!candidates.is_empty()).then_some(Full { is_emptied: true, pressure, leaving, candidates })
     }
 
     /// The pressure on a node, and who may leave it; `None`: there is none.
@@ -148,39 +184,9 @@ impl<N: Node> Pods<N> {
             return None;
         }
         seen.held.with_books(|books| {
-            let (mut unsure, mut leaves) = (Resources::ZERO, Resources::ZERO);
-            let (mut leaving, mut candidates) = (0, Vec::new());
-            for pod in &held.pods {
-                let Some((known, vm)) = self.pods.get(pod).and_then(|it| Some((it, it.vm()?)))
-                else {
-                    continue;
-                };
-                let size = books.reserved_for(pod).unwrap_or_default();
-                let is_spoken_for = books.is_spoken_for(pod);
-                if !is_spoken_for {
-                    unsure = unsure.saturating_add(size.saturating_sub(known.share().asked()));
-                }
-                let Some(object) = &vm.controller else {
-                    // What a migration leaves behind is about to go.
-                    if self.migrations.rest.contains_key(&vm.object) {
-                        leaves = leaves.saturating_add(size);
-                    }
-                    continue;
-                };
-                if self.migrations.is_moving(&vm.object) {
-                    leaves = leaves.saturating_add(size);
-                    leaving += 1;
-                } else if vm.may_move
-                    && is_spoken_for
-                    && !known.is_terminating()
-                    && self.migrations.rest.get(&vm.object).is_none_or(|until| now >= *until)
-                {
-                    let (vm, node) = (vm.object.clone(), name.to_owned());
-                    let goes = Move { vm, object: object.to_string(), pod: (**pod).clone(), node };
-                    let priority = books.record(pod).map_or(0, |record| record.priority);
-                    candidates.push(Candidate { size, priority, goes });
-                }
-            }
+            let Movers { leaving, leaves, mut candidates, unsure } =
+                self.movers(name, held, books, now);
+            candidates.retain(|candidate| candidate.is_spoken_for);
             let taken = others.saturating_add(books.reserved().saturating_sub(unsure));
             let missing = books.missing(now);
             let on = |axis: Axis| match axis.of(taken).saturating_sub(axis.of(limit)) {
@@ -191,8 +197,45 @@ impl<N: Node> Pods<N> {
                 cpu: MilliCpu::from_milli(on(Axis::Cpu)),
                 mem: Bytes::from_bytes(on(Axis::Memory)),
             };
-            (pressure != Resources::ZERO).then_some(Full { pressure, leaving, candidates })
+            let full = Full { is_emptied: false, pressure, leaving, candidates };
+            (pressure != Resources::ZERO).then_some(full)
         })
+    }
+
+    /// Which VMs of a node move, and which may by `now`.
+    fn movers(&self, name: &str, held: &HeldNode<N>, books: &Books, now: Moment) -> Movers {
+        let mut movers = Movers::default();
+        for pod in &held.pods {
+            let Some((known, vm)) = self.pods.get(pod).and_then(|it| Some((it, it.vm()?))) else {
+                continue;
+            };
+            let size = books.reserved_for(pod).unwrap_or_default();
+            let is_spoken_for = books.is_spoken_for(pod);
+            if !is_spoken_for {
+                let unsure = size.saturating_sub(known.share().asked());
+                movers.unsure = movers.unsure.saturating_add(unsure);
+            }
+            let Some(object) = &vm.controller else {
+                // What a migration leaves behind is about to go.
+                if self.migrations.rest.contains_key(&vm.object) {
+                    movers.leaves = movers.leaves.saturating_add(size);
+                }
+                continue;
+            };
+            if self.migrations.is_moving(&vm.object) {
+                movers.leaves = movers.leaves.saturating_add(size);
+                movers.leaving += 1;
+            } else if vm.may_move
+                && !known.is_terminating()
+                && self.migrations.rest.get(&vm.object).is_none_or(|until| now >= *until)
+            {
+                let (vm, node) = (vm.object.clone(), name.to_owned());
+                let goes = Move { vm, object: object.to_string(), pod: (**pod).clone(), node };
+                let priority = books.record(pod).map_or(0, |record| record.priority);
+                movers.candidates.push(Candidate { size, priority, is_spoken_for, goes });
+            }
+        }
+        movers
     }
 
     /// At most so many of a node's VMs, until there is no pressure; `taken`: what others of this plan take of nodes.
@@ -228,7 +271,8 @@ impl<N: Node> Pods<N> {
         let others = self.nodes.iter().filter(|(name, _)| ***name != *but);
         let fits = others.filter(|(name, held)| {
             // Where VMs' own pods are resized, one of another object stays at what its pod requests.
-            let Some(seen) = held.there().filter(|seen| seen.mode != Mode::Resize) else {
+            let takes = |seen: &&SeenNode<N>| seen.mode != Mode::Resize && !seen.hold.is_cordoned;
+            let Some(seen) = held.there().filter(takes) else {
                 return false;
             };
             let books = seen.held.summary();
@@ -255,7 +299,7 @@ impl<N> SeenNode<N> {
 
 impl Candidate {
     fn preference(&self, pressure: Resources) -> Preference {
-        let Self { size, priority, goes } = self;
+        let Self { size, priority, goes, .. } = self;
         let helps = size.min(pressure);
         let relief = if size.covers(pressure) {
             Relief::All(size.mem)

@@ -25,9 +25,11 @@ pub struct Pools {
     pub namespace: String,
     /// The watermark of nodes whose pool has none, in thousandths of what a node can allocate; `None`: no VM leaves them.
     pub watermark: Option<u64>,
+    /// VMs that may be moved leave nodes that are cordoned.
+    pub empties_cordoned: bool,
     /// VMs whose pods belong to objects of NeonVM have their ceilings on those objects, which are told too.
     pub follows_objects: bool,
-    /// How VMs move away from nodes that are above their watermark.
+    /// How VMs move away from nodes.
     pub migration: MigrationTerms,
 }
 
@@ -81,8 +83,9 @@ impl Pools {
     }
 
     /// Whether VMs move away from any node.
-    pub fn have_watermarks(&self) -> bool {
-        self.watermark.is_some() || self.pools.iter().any(|pool| pool.watermark.is_some())
+    pub fn move_vms(&self) -> bool {
+        let have_watermarks = || self.pools.iter().any(|pool| pool.watermark.is_some());
+        self.empties_cordoned || self.watermark.is_some() || have_watermarks()
     }
 
     fn pool_of(&self, labels: &BTreeMap<String, String>) -> Option<&Pool> {

@@ -294,6 +294,53 @@ fn nobody_leaves_before_the_migrations_were_listed() {
     assert!(ask(&pods, "a-pod", 8, 8).moving);
 }
 
+/// Whoever empties a node waits for each of its VMs: the silence of an agent keeps none.
+#[test]
+fn every_vm_that_may_be_moved_leaves_a_node_that_is_emptied() {
+    let terms = MigrationTerms { per_node: 2, ..terms() };
+    let emptying = |node: &str| cordoned(Pods::of(pools(terms, true)), node);
+    let mut pods = emptying("n1");
+    runs(&mut pods, "n1", "a", 1);
+    // No agent has spoken for it, so it counts with all that it may have.
+    pods.pod_seen(on("n1", pod_of("b", "b-pod")));
+    let mut stays = pod_of("c", "c-pod");
+    stays.vm.as_mut().unwrap().may_move = false;
+    pods.pod_seen(on("n1", stays));
+    assert_eq!(plan(&pods), [begin("b", "n1"), begin("a", "n1")], "the most room first");
+    pods.migration_seen(migration("b"), NOW);
+    pods.migration_seen(migration("a"), NOW);
+    assert_eq!(plan(&pods), [], "both move");
+
+    // They failed: it tries again soon, and sooner than on a node that is too full.
+    for vm in ["a", "b"] {
+        pods.migration_gone(&migration(vm).name, &format!("uid of {vm}"), NOW);
+    }
+    let (soon, later) = (Duration::from_secs(59), Duration::from_secs(60));
+    assert_eq!(pods.migration_plan(NOW.after(soon)), []);
+    assert_eq!(pods.migration_plan(NOW.after(later)).len(), 2);
+
+    let mut pods = emptying("n2");
+    runs(&mut pods, "n1", "a", 1);
+    assert_eq!(plan(&pods), [], "its node is not cordoned");
+    let mut pods = cordoned(Pods::of(pools(terms, false)), "n1");
+    runs(&mut pods, "n1", "a", 1);
+    assert_eq!(plan(&pods), [], "a cordon empties no node where nobody said so");
+}
+
+/// A node that takes no pods is no place to go.
+#[test]
+fn nobody_leaves_for_a_node_that_is_cordoned() {
+    let mut pods = cordoned(Pods::of(pools(terms(), false)), "n2");
+    for vm in ["a", "b", "c"] {
+        runs(&mut pods, "n1", vm, 3);
+    }
+    assert_eq!(plan(&pods), []);
+    let again =
+        windlass_protocol::node::Node { revision: "uncordoned".into(), ..node("n2", cu(10)) };
+    pods.node_seen(&again, || unreachable!("its books are there"));
+    assert_eq!(plan(&pods), [begin("a", "n1")]);
+}
+
 proptest! {
     /// Whoever is chosen may move, relieves a node above its watermark, and fits below the watermark of another; few move.
     #[test]
@@ -354,6 +401,22 @@ fn cluster_of(nodes: &[(&str, u64)], migration: MigrationTerms) -> Pods<Held> {
     let mut pods = Pods::of(Pools { watermark: Some(WATERMARK), migration, ..Pools::default() });
     let nodes = nodes.iter().map(|(name, units)| node(name, cu(*units)));
     pods.nodes_listed(nodes.collect(), |_| Held::empty());
+    pods.migrations_listed(Vec::new(), NOW);
+    pods
+}
+
+fn pools(migration: MigrationTerms, empties_cordoned: bool) -> Pools {
+    let watermark = (!empties_cordoned).then_some(WATERMARK);
+    Pools { watermark, empties_cordoned, migration, ..Pools::default() }
+}
+
+/// Two nodes of ten units, one of which is cordoned.
+fn cordoned(mut pods: Pods<Held>, cordoned: &str) -> Pods<Held> {
+    let nodes = ["n1", "n2"].map(|name| windlass_protocol::node::Node {
+        is_unschedulable: name == cordoned,
+        ..node(name, cu(10))
+    });
+    pods.nodes_listed(nodes.to_vec(), |_| Held::empty());
     pods.migrations_listed(Vec::new(), NOW);
     pods
 }

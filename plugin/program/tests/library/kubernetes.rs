@@ -130,10 +130,11 @@ const CLUSTER: &[(&str, &[&str])] = &[
     ),
     (
         plain!(
-            "migration = { watermark = 0, per_node = 0, in_all = 1001, rests = 1, placed_within = \"2d\" }\n"
+            "migration = { watermark = 0, cordoned = 1, per_node = 0, in_all = 1001, rests = 1, placed_within = \"2d\" }\n"
         ),
         &[
             "kubernetes.migration.watermark = 0: must be above 0, at most 1",
+            "kubernetes.migration.cordoned = 1: must be true or false",
             "kubernetes.migration.per_node = 0: must be a whole number from 1 to 1000",
             "kubernetes.migration.in_all = 1001: must be a whole number from 1 to 1000",
             "kubernetes.migration.rests = 1: must be ",
@@ -143,13 +144,13 @@ const CLUSTER: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn vms_leave_nodes_that_have_a_watermark_of_their_pool_or_of_all() {
+fn vms_leave_nodes_that_have_a_watermark_of_their_pool_or_of_all_or_are_cordoned() {
     let of = |text: &str| {
         let config = PluginConfig::from_toml(&format!("{}{text}", plain!("")), None).unwrap().0;
         config.kubernetes.unwrap().pools
     };
     let usual = of("");
-    assert!(!usual.have_watermarks());
+    assert!(!usual.move_vms());
     assert_eq!(usual.migration, MigrationTerms::default());
     let pool = "[[kubernetes.pool]]\nname = \"a\"\nlabels = { a = \"b\" }\nmode = \"dedicated\"\n";
     let pools = of(&format!(
@@ -160,7 +161,9 @@ fn vms_leave_nodes_that_have_a_watermark_of_their_pool_or_of_all() {
     assert_eq!(pools.watermark_of(&BTreeMap::new()), Some(900));
     let (rests, placed_within) = (Duration::from_secs(300), Duration::from_secs(60));
     assert_eq!(pools.migration, MigrationTerms { per_node: 2, in_all: 6, rests, placed_within });
-    assert!(of(&format!("{pool}watermark = 1\n")).have_watermarks());
+    assert!(of(&format!("{pool}watermark = 1\n")).move_vms());
+    let emptied = of("migration = { cordoned = true }\n");
+    assert!(emptied.move_vms() && emptied.empties_cordoned && emptied.watermark.is_none());
 }
 
 #[test]
