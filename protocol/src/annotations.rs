@@ -123,7 +123,7 @@ impl Annotations {
         let usual_wait = if theirs_alone { ScaleDown::AT_ONCE } else { scale_down };
         Ok(VmInfo {
             name,
-            bounds: self.resolve_bounds(defaults)?,
+            bounds: self.resolve_bounds(defaults.bounds)?,
             target: Target {
                 load_average: config.load.or(theirs.load).unwrap_or(target.load_average),
                 memory: config.memory.or(theirs.memory).unwrap_or(target.memory),
@@ -141,6 +141,14 @@ impl Annotations {
             scale_down: config.scale_down.or(defaults.scale_down).unwrap_or(usual_wait),
             cpu_limit: defaults.cpu_limit,
         })
+    }
+
+    /// The bounds of a VM, field by field those of annotations or else `own`.
+    ///
+    /// # Errors
+    /// A maximum is below its minimum.
+    pub(crate) fn bounds(&self, own: Bounds) -> Result<Bounds, Vec<Problem>> {
+        self.resolve_bounds(Some(own))
     }
 
     /// Which of these annotations say bounds that were never valid.
@@ -180,9 +188,9 @@ impl Annotations {
         !ours && (self.their_bounds.is_some() || self.their_config.is_some())
     }
 
-    fn resolve_bounds(&self, defaults: &Defaults) -> Result<Bounds, Vec<Problem>> {
+    fn resolve_bounds(&self, own: Option<Bounds>) -> Result<Bounds, Vec<Problem>> {
         let ours = self.bounds.unwrap_or_default();
-        let own = defaults.bounds.map(BoundsSaid::from).unwrap_or_default();
+        let own = own.map(BoundsSaid::from).unwrap_or_default();
         let said = ours.or(self.their_bounds.unwrap_or_default()).or(own);
         let (Some(min_cpu), Some(min_mem), Some(max_cpu), Some(max_mem)) =
             (said.min_cpu, said.min_mem, said.max_cpu, said.max_mem)

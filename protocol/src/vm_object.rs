@@ -13,13 +13,14 @@ mod wire;
 pub use label::{NODE, node_label};
 pub use machine::{Machine, MachinePhase, Sizes};
 
-use crate::annotations::{self, CEILING};
+use crate::annotations::{self, Annotations, CEILING};
 use crate::config::Problem;
 use crate::pod::Ceiling;
 use crate::pod::wire::{Instead, Reading};
-use crate::{BadBody, Bytes, Resources, VmName, limits};
+use crate::{BadBody, Bounds, Bytes, Resources, VmName, limits};
 use serde::Deserialize;
-use wire::Wire;
+use std::collections::BTreeMap;
+use wire::{Guest, Wire};
 
 /// The object of a VM.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -36,6 +37,9 @@ pub struct VmObject {
     /// The larger of what its spec asks for, which is no more than its maximum, and of what its status shows. An axis of which
     /// neither says anything is zero.
     pub has: Resources,
+    /// Its smallest and its largest size, as the agent of its node reads them: each of the four is its annotation's, or else its
+    /// spec's. `None`: they are invalid, and the agent does not resize it by them.
+    pub bounds: Option<Bounds>,
     /// The step of memory, unless it is none that a VM can have.
     pub slot: Option<Bytes>,
     /// The recorded ceiling, if one is readable.
@@ -55,6 +59,7 @@ impl TryFrom<Wire> for VmObject {
         let guest = wire.spec.unwrap_or_default().guest.unwrap_or_default();
         let filled = |text: &String| !text.is_empty();
         let name = metadata.take_name()?;
+        let bounds = bounds(&guest, metadata.annotations.as_ref());
         let mut reading = Reading::with(Instead::Largest);
         let has = guest.asks(&mut reading).max(status.shows(&mut reading));
         let slot = Some(guest.slot(&mut reading)).filter(|slot| limits::SLOT.has_memory(*slot));
@@ -70,9 +75,28 @@ impl TryFrom<Wire> for VmObject {
             revision: metadata.resource_version.unwrap_or_default(),
             pod: status.pod_name.filter(filled),
             has,
+            bounds,
             slot,
             ceiling,
             problems,
         })
     }
+}
+
+/// The bounds of a VM whose object says this.
+fn bounds(guest: &Guest, annotations: Option<&BTreeMap<String, String>>) -> Option<Bounds> {
+    let mut reading = Reading::with(Instead::Largest);
+    let slot = guest.slot(&mut reading);
+    let Sizes { min, max, .. } = Sizes::of(guest, slot, &mut reading);
+    if !reading.problems.is_empty() {
+        return None;
+    }
+    let mut said = Annotations::default();
+    if let Some(annotations) = annotations {
+        said.update(annotations, slot);
+        if said.unread_bounds(annotations).is_some() {
+            return None;
+        }
+    }
+    said.bounds(Bounds { min, max }).ok()
 }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use windlass_protocol::pod::Ceiling;
 use windlass_protocol::vm_object::{Machine, MachinePhase, Sizes, VmObject};
-use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
+use windlass_protocol::{Bounds, Bytes, MilliCpu, Resources, VmName};
 
 #[test]
 fn an_object_says_what_its_vm_has_and_which_pod_runs_it() {
@@ -34,6 +34,7 @@ fn an_object_says_what_its_vm_has_and_which_pod_runs_it() {
             revision: "12".to_owned(),
             pod: Some("one-abcde".to_owned()),
             has: size(1000, 1024),
+            bounds: Some(Bounds { min: size(250, 512), max: size(4000, 4096) }),
             slot: Some(Bytes::from_mib(512)),
             ceiling: Some(Ceiling { epoch: 3, write: 2, size: size(2000, 4096) }),
             problems: Vec::new(),
@@ -59,6 +60,56 @@ fn what_is_absent_is_nothing() {
 fn a_slot_has_a_gibibyte_where_none_is_said() {
     let guest = json!({"memorySlots": {"use": 3}});
     assert_eq!(read(with(json!({"spec": {"guest": guest}}))).has, size(0, 3072));
+}
+
+/// The agent of its node reads them alike.
+#[test]
+fn annotations_win_over_the_bounds_of_a_spec_field_by_field() {
+    const OURS: &str = "windlass.dev/bounds";
+    const THEIRS: &str = "autoscaling.neon.tech/bounds";
+    let theirs = r#"{"min":{"cpu":2,"mem":"1Gi"},"max":{"cpu":3,"mem":"3Gi"}}"#;
+    for (annotations, bounds) in [
+        (json!(null), Some((size(1000, 512), size(4000, 4096)))),
+        (json!({"windlass.dev/priority": "7"}), Some((size(1000, 512), size(4000, 4096)))),
+        (json!({OURS: r#"{"max":{"cpu":2}}"#}), Some((size(1000, 512), size(2000, 4096)))),
+        (
+            json!({OURS: r#"{"min":{"mem":"1Gi"},"max":{"mem":"2Gi"}}"#}),
+            Some((size(1000, 1024), size(4000, 2048))),
+        ),
+        (json!({THEIRS: theirs}), Some((size(2000, 1024), size(3000, 3072)))),
+        (
+            json!({OURS: r#"{"max":{"cpu":"3500m"}}"#, THEIRS: theirs}),
+            Some((size(2000, 1024), size(3500, 3072))),
+        ),
+        // An agent keeps the last bounds that were valid, which nothing here tells.
+        (json!({OURS: r#"{"max":{"cpu":"many"}}"#}), None),
+        (json!({OURS: r#"{"max":{"cpu":0.5}}"#}), None),
+    ] {
+        let guest = json!({
+            "cpus": {"min": 1, "max": 4}, "memorySlotSize": "512Mi",
+            "memorySlots": {"min": 1, "max": 8},
+        });
+        let metadata = json!({"name": "one", "annotations": annotations});
+        let object = read(json!({"metadata": metadata, "spec": {"guest": guest}}));
+        let bounds = bounds.map(|(min, max)| Bounds { min, max });
+        assert_eq!(object.bounds, bounds, "{annotations}");
+    }
+}
+
+#[test]
+fn bounds_of_a_spec_that_are_invalid_are_none() {
+    for (guest, bounds) in [
+        (json!({}), Some(Bounds { min: size(1000, 1024), max: size(1000, 1024) })),
+        (
+            json!({"cpus": {"min": 2}, "memorySlots": {"max": 3}}),
+            Some(Bounds { min: size(2000, 1024), max: size(2000, 3072) }),
+        ),
+        (json!({"cpus": {"min": 2, "max": 1}}), None),
+        (json!({"cpus": {"min": "few", "max": 1}}), None),
+        (json!({"memorySlotSize": "small"}), None),
+    ] {
+        assert_eq!(read(with(json!({"spec": {"guest": guest}}))).bounds, bounds, "{guest}");
+    }
 }
 
 /// The spec can be written by whoever may write the object; what QEMU was started with bounds what the VM gets.

@@ -123,7 +123,7 @@ impl TryFrom<Wire> for Machine {
 
 impl Sizes {
     /// As NeonVM's webhook fills in what is absent: a minimum of one, and the maximum and what is used as the minimum.
-    fn of(guest: &Guest, slot: Bytes, reading: &mut Reading) -> Self {
+    pub(super) fn of(guest: &Guest, slot: Bytes, reading: &mut Reading) -> Self {
         let [min_cpu, max_cpu, cpu] =
             named(guest.cpus.as_ref()).map(|(amount, name)| cpus(amount, name, reading));
         let [min_count, max_count, count] =

@@ -9,8 +9,8 @@ use crate::pods::known::Known;
 use crate::pods::record::{OnObject, Record};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use windlass_protocol::VmName;
 use windlass_protocol::vm_object::VmObject;
+use windlass_protocol::{Bounds, VmName};
 
 /// As many earlier revisions of an object are remembered.
 const EARLIER: usize = 4;
@@ -89,6 +89,11 @@ impl Objects {
     /// A list told of all objects: no word that came before counts.
     pub(crate) fn listed(&mut self) {
         self.earlier.clear();
+    }
+
+    /// The bounds of the VM of this object, if it is known and says valid ones.
+    pub(crate) fn bounds(&self, object: &VmName) -> Option<Bounds> {
+        self.known.get(object).filter(|_| self.are_followed)?.bounds
     }
 
     /// What is known of a pod learns what the object of its VM says.

@@ -91,12 +91,14 @@ impl<N: Node> Pods<N> {
         let not_resized = self.not_resized(pod).map(|it| it.why);
         let facts = Facts { known: &told, problems: &vm.problems, not_resized, listening_since };
         let condition = facts.judge(now);
+        // The agent of the VM reads its object.
+        let of_object = known.other_object().and_then(|object| self.objects.bounds(object));
         let (goal, words) = told.told.map_or((None, None), |told| (told.goal, Some(told.words)));
         Some(VmView {
             pod: pod.clone(),
             object: vm.object.clone(),
             node: node.to_owned(),
-            bounds: vm.bounds,
+            bounds: of_object.unwrap_or(vm.bounds),
             priority: vm.priority,
             reserved: told.reserved,
             wanted: told.wanted,

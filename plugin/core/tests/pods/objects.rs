@@ -8,7 +8,7 @@ use windlass_plugin_core::rebuild::{NotYet, Rebuild};
 use windlass_plugin_core::{Ask, Pods, Proposed};
 use windlass_protocol::pod::{Ceiling, Pod};
 use windlass_protocol::vm_object::VmObject;
-use windlass_protocol::{Bytes, Resources, VmName};
+use windlass_protocol::{Bounds, Bytes, Resources, VmName};
 
 #[test]
 fn a_vm_counts_with_the_ceiling_of_its_object_and_with_what_it_has() {
@@ -32,6 +32,33 @@ fn a_ceiling_on_the_pod_of_such_a_vm_is_no_word_of_a_plugin() {
     assert_eq!(booked(&pods, "n", "a-1"), Some(cu(4)));
     pods.object_seen(Object { ceiling: Some(3), ..OBJECT }.seen());
     assert_eq!(booked(&pods, "n", "a-1"), Some(cu(3)));
+}
+
+/// What is shown is what its agent goes by. The books are another matter: nothing is reserved by it.
+#[test]
+fn people_are_shown_the_bounds_that_its_object_says() {
+    let own = on("n", vm("own", 1));
+    for (object, follows, expected) in [
+        (None, true, bounds(1, 4)),
+        (Some(None), true, bounds(1, 4)),
+        (Some(Some(bounds(2, 7))), true, bounds(2, 7)),
+        (Some(Some(bounds(2, 7))), false, bounds(1, 4)),
+    ] {
+        let pools = Pools { follows_objects: follows, ..Pools::default() };
+        let mut pods = cluster_of(pools, vec![node("n", cu(8))]);
+        for pod in [on("n", pod("a-1")), own.clone()] {
+            pods.pod_seen(pod);
+        }
+        let reserved = booked(&pods, "n", "a-1");
+        if let Some(bounds) = object {
+            // The pod that the object names is another: that of a VM that moves.
+            pods.object_seen(VmObject { bounds, ..Object { pod: "a-0", ..OBJECT }.seen() });
+        }
+        let shown = |of: &str| pods.views_of(NOW, NOW, &name(of)).vms[0].bounds;
+        assert_eq!((shown("a-1"), shown("a")), (expected, expected), "{object:?} {follows}");
+        assert_eq!(shown("own"), bounds(1, 4), "its pod is its object");
+        assert_eq!(booked(&pods, "n", "a-1"), reserved);
+    }
 }
 
 /// Agents of versions up to v3.0 say how many slots a VM has, and not how large one is.
@@ -282,6 +309,7 @@ impl Object {
             revision: format!("{said} {has} {pod}"),
             pod: Some(pod.to_owned()),
             has: if has == 0 { Resources::ZERO } else { cu(has) },
+            bounds: None,
             slot: None,
             ceiling: ceiling.map(recorded),
             problems: Vec::new(),
@@ -304,6 +332,10 @@ pub(crate) fn pod(pod: &str) -> Pod {
 
 pub(crate) fn name(of: &str) -> VmName {
     VmName::on_host(of)
+}
+
+fn bounds(min: u64, max: u64) -> Bounds {
+    Bounds { min: cu(min), max: cu(max) }
 }
 
 /// What the agent of the pod `a-1` is told; `None`: the answer waits.

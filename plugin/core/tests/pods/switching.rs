@@ -218,6 +218,7 @@ fn object(units: u64) -> VmObject {
         revision: units.to_string(),
         pod: Some("a".to_owned()),
         has: cu(units),
+        bounds: None,
         slot: None,
         ceiling: Some(Ceiling { epoch: 1, write: 2, size: cu(4) }),
         problems: Vec::new(),

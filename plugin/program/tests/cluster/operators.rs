@@ -6,10 +6,10 @@ use crate::vms::Vms;
 use k8s_openapi::api::core::v1::{Event, Node, Pod, PodCondition};
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use windlass_control_plane::Identity;
 use windlass_control_plane::space::condition;
+use windlass_control_plane::{Identity, neonvm};
 use windlass_testkit::tls::Client;
 use windlass_testkit::wait;
 
@@ -32,22 +32,8 @@ async fn a_vm_that_cannot_grow_says_why_to_those_who_may_see_its_pod() {
     assert_eq!((ask("other", 1, 0), ask("other", 3, 1), ask("vm", 1, 0)), (1, 3, 1));
 
     let namespace = vms.space.name();
-    vms.space.account("reader").await;
+    may_see_pods(&vms, "reader").await;
     vms.space.account("stranger").await;
-    let role = json!({
-        "metadata": {"name": "reader"},
-        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}],
-    });
-    let roles: Api<Role> = Api::namespaced(vms.space.client().clone(), namespace);
-    roles.create(&PostParams::default(), &serde_json::from_value(role).unwrap()).await.unwrap();
-    let binding = json!({
-        "metadata": {"name": "reader"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
-        "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": namespace}],
-    });
-    let bindings: Api<RoleBinding> = Api::namespaced(vms.space.client().clone(), namespace);
-    let binding = serde_json::from_value(binding).unwrap();
-    bindings.create(&PostParams::default(), &binding).await.unwrap();
     // The node is full: the agent of `vm` asks for more, as agents do, and people are told.
     let keeps_asking = || {
         ask("vm", 3, 1);
@@ -169,6 +155,54 @@ async fn a_vm_of_a_cordoned_node_does_not_grow_and_says_so() {
     assert_eq!(ask(3, 2), 3);
 }
 
+/// NeonVM's objects say bounds without an annotation; what their pods request is another matter.
+#[tokio::test]
+async fn a_vm_of_neonvm_is_shown_with_the_bounds_of_its_object() {
+    let trusted = trusted().await;
+    let vms = Vms::of(&trusted.plane).await;
+    let (namespace, client) = (vms.space.name(), vms.space.client().clone());
+    let node = vms.space.node("neon", "8", "16Gi").await;
+    may_see_pods(&vms, "reader").await;
+    let token = vms.space.token("reader", AUDIENCE, None).await;
+    let objects: Api<DynamicObject> = Api::namespaced_with(client, namespace, &neonvm::kind());
+    let object = json!({
+        "apiVersion": "vm.neon.tech/v1", "kind": "VirtualMachine", "metadata": {"name": "db1"},
+        "spec": {"guest": {
+            "cpus": {"min": "500m", "max": 4, "use": 1},
+            "memorySlotSize": "512Mi", "memorySlots": {"min": 1, "max": 8, "use": 2},
+        }},
+    });
+    objects.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+    let labels = json!({"vm.neon.tech/name": "db1", "windlass.dev/enabled": "true"});
+    let requests = json!({"cpu": "1", "memory": "1Gi"});
+    let pod = json!({
+        "metadata": {"name": "db1-a", "labels": labels},
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "vm", "image": "none", "resources": {"requests": requests}}],
+        },
+    });
+    let pod: Pod = serde_json::from_value(pod).unwrap();
+    vms.space.pods().create(&PostParams::default(), &pod).await.unwrap();
+    let until_shown = |min: (u64, u64), max: (u64, u64)| {
+        let size = |(cpu, mib): (u64, u64)| json!({"cpu": cpu, "mem": mib << 20});
+        let expected = json!({"min": size(min), "max": size(max)});
+        wait::until(&format!("shown with {expected}"), || {
+            let path = format!("/v1/namespaces/{namespace}/vms/db1");
+            let (status, body) = shown(trusted, &token, &path);
+            status == 200 && {
+                let body: Value = serde_json::from_str(&body).unwrap();
+                body["vms"][0]["pod"]["name"] == "db1-a" && body["vms"][0]["bounds"] == expected
+            }
+        });
+    };
+    until_shown((500, 512), (4000, 4096));
+    let bounds = json!({"windlass.dev/bounds": r#"{"max":{"cpu":2}}"#});
+    let patch = Patch::Merge(json!({"metadata": {"annotations": bounds}}));
+    objects.patch("db1", &PatchParams::default(), &patch).await.unwrap();
+    until_shown((500, 512), (2000, 4096));
+}
+
 /// An agent that may not act on a VM asks for none, and says why.
 #[tokio::test]
 async fn an_agent_says_why_it_asks_for_no_permit_of_its_own_vms_alone() {
@@ -200,6 +234,26 @@ async fn an_agent_says_why_it_asks_for_no_permit_of_its_own_vms_alone() {
     let shown = until_shown(&vms, "vm", "InformantSilent", keeps_telling).await;
     println!("condition: {}", serde_json::to_string(&shown).unwrap());
     assert_eq!(shown.message.as_deref(), Some("No informant in the guest speaks for the VM."));
+}
+
+/// Makes a service account that may get the pods of the namespace.
+async fn may_see_pods(vms: &Vms<'_>, account: &str) {
+    let namespace = vms.space.name();
+    vms.space.account(account).await;
+    let role = json!({
+        "metadata": {"name": account},
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}],
+    });
+    let roles: Api<Role> = Api::namespaced(vms.space.client().clone(), namespace);
+    roles.create(&PostParams::default(), &serde_json::from_value(role).unwrap()).await.unwrap();
+    let binding = json!({
+        "metadata": {"name": account},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": account},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+    });
+    let bindings: Api<RoleBinding> = Api::namespaced(vms.space.client().clone(), namespace);
+    let binding = serde_json::from_value(binding).unwrap();
+    bindings.create(&PostParams::default(), &binding).await.unwrap();
 }
 
 /// What the agent with this token is permitted, in vCPUs, that asks for a VM, and was permitted this much before.

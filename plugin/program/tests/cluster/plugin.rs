@@ -57,7 +57,7 @@ impl Plugin {
         Self::run(folder, kubeconfig.to_owned(), ("https", "http"), leads)
     }
 
-    /// The same with TLS: it shows this certificate, and knows agents and the scheduler by theirs.
+    /// The same with TLS: it shows this certificate, knows agents and the scheduler by theirs, and follows NeonVM's objects.
     pub(crate) fn start_with_tls(kubeconfig: &Path, pair: &Pair, client_ca: &Ca) -> Self {
         let folder = Folder::create().unwrap();
         put_pair(&folder, pair);
@@ -65,7 +65,7 @@ impl Plugin {
         let ca = folder.put("ca.crt", client_ca.pem());
         let of_tls = format!(
             "permits = \"127.0.0.1:0\"\nextender = \"127.0.0.1:0\"\n\
-             conditions = true\n\
+             conditions = true\nneonvm = true\n\
              tls = {{ certificate = {certificate:?}, key = {key:?}, client_ca = {ca:?} }}\n"
         );
         put(&folder, kubeconfig, &of_tls, By::Itself);

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use tokio::sync::OnceCell;
-use windlass_control_plane::{ControlPlane, Identity, Scheduler, Space};
+use windlass_control_plane::{ControlPlane, Identity, Scheduler, Space, neonvm};
 use windlass_testkit::tls::{Ca, Client, Pair, Valid};
 use windlass_testkit::{http, wait};
 
@@ -167,7 +167,8 @@ pub(crate) async fn trusted() -> &'static Trusted {
 impl Trusted {
     async fn start() -> Self {
         let plane = ControlPlane::start().await;
-        for folder in ["plugin", "plugin-conditions"] {
+        neonvm::kinds(&plane).await;
+        for folder in ["plugin", "plugin-conditions", "plugin-neonvm"] {
             plane.apply(Path::new(&format!("../../deploy/kustomize/{folder}"))).await;
         }
         Space::named(&plane, "windlass").await.account(AGENT).await;
