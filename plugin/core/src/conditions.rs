@@ -19,6 +19,9 @@ use windlass_protocol::{Held, Moment, Shortage};
 /// An agent asks every five seconds. One that has not for so long is gone, or cannot reach the plugin.
 pub const SILENT_AFTER: Duration = Duration::from_secs(30);
 
+/// Of a VM that is given what it was permitted.
+const PERMITTED: &str = "The VM is permitted what its load calls for, and is being resized.";
+
 /// What is known of a VM.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
@@ -54,6 +57,9 @@ impl Facts<'_> {
         }
         if let Some(said) = known.short.iter().map(of_shortage).min_by_key(|(reason, _)| *reason) {
             return said;
+        }
+        if known.is_permitted() {
+            return (Scaling::Following, PERMITTED.to_owned());
         }
         let Some(told) = &known.told else {
             let words = match known.heard {

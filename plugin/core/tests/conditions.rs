@@ -118,6 +118,46 @@ fn a_pod_that_is_not_resized_is_named_where_a_permit_waits_for_it() {
     assert_eq!(judge(None), Scaling::PermitWaits);
 }
 
+/// An agent tells with a request, before it is answered. Memory that was permitted arrives for seconds.
+#[test]
+fn a_vm_waits_for_its_permit_only_while_the_books_give_it_less_than_its_goal() {
+    const WAITS: &str = "The VM waits for room on its node: it wants 1 vCPU more.";
+    const PERMITTED: &str = "The VM is permitted what its load calls for, and is being resized.";
+    let (one, two) = (size(1, 1), size(2, 2));
+    for (why, goal, permit, short, reason, message) in [
+        (Why::Room, Some(two), Some(two), None, Scaling::Following, PERMITTED),
+        (Why::NoPermit, Some(two), Some(size(3, 2)), None, Scaling::Following, PERMITTED),
+        (Why::Resizing, Some(two), Some(two), None, Scaling::Following, WAITS),
+        (Why::Room, Some(two), Some(one), None, Scaling::PermitWaits, WAITS),
+        (Why::Room, Some(two), Some(size(2, 1)), None, Scaling::PermitWaits, WAITS),
+        (Why::Room, Some(two), None, None, Scaling::PermitWaits, WAITS),
+        (Why::Room, None, Some(two), None, Scaling::PermitWaits, WAITS),
+        (Why::NoPermit, Some(two), None, None, Scaling::PermitWaits, WAITS),
+        (
+            Why::Room,
+            Some(two),
+            Some(one),
+            Some(short(None, 0)),
+            Scaling::NodeFull,
+            "The VM asked for 3 vCPU and may have 2 vCPU: 0 vCPU of the node's 5 vCPU is free.",
+        ),
+        // What else keeps it from its goal is no matter of permits.
+        (Why::HostMemory, Some(two), Some(two), None, Scaling::HostMemoryShort, WAITS),
+        (Why::Stuck, Some(two), Some(two), None, Scaling::ResizeStuck, WAITS),
+    ] {
+        let told = Some(Told::new(goal, why, WAITS));
+        let known = Known { told, permit, short: short.into_iter().collect(), ..calm() };
+        let judge = |not_resized| {
+            let facts = Facts { known: &known, problems: &[], not_resized, listening_since: at(0) };
+            facts.judge(NOW)
+        };
+        let expected = Condition { reason, message: message.to_owned() };
+        assert_eq!(judge(None), expected, "{why} {goal:?} {permit:?}");
+        let is_pods = judge(Some("limits")).reason == Scaling::PodNotResized;
+        assert_eq!(is_pods, reason == Scaling::PermitWaits, "{why} {goal:?} {permit:?}");
+    }
+}
+
 #[test]
 fn a_plugin_that_just_began_blames_no_agent() {
     let known = Known { heard: None, ..calm() };
@@ -251,16 +291,19 @@ fn short(held: Option<Held>, over: u64) -> Shortage {
     Shortage { axis: Axis::Cpu, asked, permitted, room, free: 0, over, kept: 0, others, held }
 }
 
+fn size(cores: u64, gib: u64) -> Resources {
+    Resources { cpu: MilliCpu::from_cores(cores), mem: Bytes::from_gib(gib) }
+}
+
 fn calm() -> Known {
-    let size = Resources { cpu: MilliCpu::from_cores(1), mem: Bytes::from_gib(1) };
     Known {
-        reserved: size,
+        reserved: size(1, 1),
         wanted: None,
         short: Vec::new(),
         heard: Some(at(98)),
         here_since: None,
         told: None,
-        is_spoken_for: true,
+        permit: Some(size(1, 1)),
         moves: false,
     }
 }

@@ -28,6 +28,20 @@ fn the_last_word_of_an_agent_is_known_until_the_next_and_changes_no_permit() {
     assert_eq!(books.known(NOW, &vm()).unwrap().told, None, "an agent of the reference");
 }
 
+/// An agent tells with a request why its VM has its size: before the answer that makes it another.
+#[test]
+fn what_an_agent_told_of_its_permit_is_over_once_the_books_have_given_it() {
+    for (room, permit) in [(4, 2), (1, 1)] {
+        let mut books = Books::new(cu(room));
+        books.enter(vm(), record(), cu(1));
+        assert_eq!(books.known(NOW, &vm()).unwrap().permit, None, "no agent speaks for it");
+        let told = Told::new(Some(cu(2)), Why::Room, "The VM waits for room on its node.");
+        wire::grant(&mut books, NOW, unit(), request(Some(told))).unwrap();
+        let known = books.known(NOW, &vm()).unwrap();
+        assert_eq!((known.permit, known.is_permitted()), (Some(cu(permit)), permit == 2));
+    }
+}
+
 #[test]
 fn a_vm_that_is_short_is_known_with_what_it_wants_and_why_until_its_claim_ends() {
     let mut books = Books::new(cu(1));

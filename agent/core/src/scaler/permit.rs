@@ -27,6 +27,8 @@ pub(super) struct Permit {
     known: Option<Resources>,
     /// What was last asked for, if it was answered.
     settled: Option<Resources>,
+    /// The last answer gave less than was asked for.
+    is_short: bool,
     answered_at: Option<Moment>,
     next_at: Moment,
     /// The VM is about to be moved, and keeps its size until then.
@@ -44,6 +46,7 @@ impl Permit {
         Self {
             known: None,
             settled: None,
+            is_short: false,
             answered_at: None,
             next_at: Moment::default(),
             stays_until: None,
@@ -77,6 +80,11 @@ impl Permit {
         self.known
     }
 
+    /// Whether the plugin gave less than it was asked for last. What it says to a request under way is not known yet.
+    pub(super) const fn is_short(&self) -> bool {
+        self.is_short
+    }
+
     /// Until when the VM keeps its size because it is about to be moved, if it does.
     pub(super) fn stays_until(&self, now: Moment) -> Option<Moment> {
         self.stays_until.filter(|until| now < *until)
@@ -104,7 +112,7 @@ impl Permit {
     /// The agent stops asking, so the books may hold less by the time it asks again. A VM that is to be
     /// moved is moved whichever agent asks.
     pub(super) fn forget(&mut self) {
-        (self.known, self.settled) = (None, None);
+        (self.known, self.settled, self.is_short) = (None, None, false);
         self.in_flight.disregard();
     }
 
@@ -137,7 +145,7 @@ impl Permit {
         // More than was asked for was not asked for: it is not used.
         let permit = permit.min(asked);
         self.known = Some(permit);
-        self.settled = Some(asked);
+        (self.settled, self.is_short) = (Some(asked), permit != asked);
         self.answered_at = Some(now);
         let wait = if permit == asked { ASK_EVERY } else { ASK_AGAIN };
         self.next_at = now.after(jitter.around(wait));

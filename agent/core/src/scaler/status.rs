@@ -130,7 +130,8 @@ impl Scaler {
             waiting.push(Waiting::Plugin);
         }
         let Some(permitted) = sizing.permitted() else { return };
-        if !permitted.covers(goal) {
+        // Whether there is room for a goal that is new, the next answer says.
+        if !permitted.covers(goal) && self.permit.is_short() {
             let permit = self.permit.known().unwrap_or(Resources::ZERO);
             waiting.push(Waiting::Room { wanted: goal, permit });
         }

@@ -3,7 +3,7 @@
 use super::Books;
 use crate::entry::{Basis, Moving};
 use crate::heard::{Heard, Last};
-use windlass_protocol::plugin::Told;
+use windlass_protocol::plugin::{Told, Why};
 use windlass_protocol::timing::CLAIM_LASTS;
 use windlass_protocol::{Moment, Resources, Shortage, VmName};
 
@@ -22,10 +22,22 @@ pub struct Known {
     pub here_since: Option<Moment>,
     /// What its agent told then.
     pub told: Option<Told>,
-    /// Its agent speaks for it.
-    pub is_spoken_for: bool,
+    /// What its agent may use by the books; `None`: no agent speaks for it.
+    pub permit: Option<Resources>,
     /// It is about to be moved.
     pub moves: bool,
+}
+
+// === impl Known ===
+
+impl Known {
+    /// Whether the books have permitted what its agent said that the VM waits for. An agent tells with a request, and so before
+    /// it is answered: what it told of its permit is of before that.
+    pub fn is_permitted(&self) -> bool {
+        let waits = |told: &&Told| matches!(told.why, Why::Room | Why::NoPermit);
+        let goal = self.told.as_ref().filter(waits).and_then(|told| told.goal);
+        self.permit.zip(goal).is_some_and(|(permit, goal)| permit.covers(goal))
+    }
 }
 
 // === impl Books ===
@@ -66,7 +78,10 @@ impl Books {
             heard,
             here_since,
             told: entry.heard.told.as_deref().cloned(),
-            is_spoken_for: matches!(entry.basis, Basis::Spoken { .. }),
+            permit: match entry.basis {
+                Basis::Presumed(_) | Basis::Silent(_) => None,
+                Basis::Spoken { permit, .. } => Some(permit),
+            },
             moves: entry.moving != Moving::No,
         })
     }

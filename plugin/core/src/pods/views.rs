@@ -93,7 +93,10 @@ impl<N: Node> Pods<N> {
         let condition = facts.judge(now);
         // The agent of the VM reads its object.
         let of_object = known.other_object().and_then(|object| self.objects.bounds(object));
+        let is_permitted = told.is_permitted();
         let (goal, words) = told.told.map_or((None, None), |told| (told.goal, Some(told.words)));
+        // That it waits for its permit is no longer so.
+        let words = words.filter(|_| !is_permitted);
         Some(VmView {
             pod: pod.clone(),
             object: vm.object.clone(),
