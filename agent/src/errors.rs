@@ -87,7 +87,7 @@ fn say(word: Option<Word>, silent: &'static str, back: &'static str) {
     }
 }
 
-fn words(failure: &Failure) -> String {
+pub(crate) fn words(failure: &Failure) -> String {
     match failure {
         Failure::NoAnswer => "no answer, or none that is understood".to_owned(),
         Failure::Refused(status) => format!("refused with status {status}"),

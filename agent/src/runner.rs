@@ -19,6 +19,7 @@ mod hypervisor;
 mod in_flight;
 mod managed;
 mod phase;
+mod session_log;
 mod size_changes;
 
 pub(crate) use account::Booked;

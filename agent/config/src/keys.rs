@@ -26,7 +26,7 @@ pub const JSON: Table = Table::json(&[THEIRS, BILLING, THEIR_DUMP_STATE]);
 const UNREACHED: &str = "The longest wait before an informant that was not reached is asked again; the \
     first is 1 s, each twice the one before.";
 const REFUSED: &str = "The wait after an informant refused a session that it had opened; each twice \
-    the one before, up to 60 s.";
+    the one before, up to 5 s.";
 const GAP: &str = "The least time from the start of one session to that of the next.";
 const READ: &str = "How often a guest's metrics are read.";
 const SILENT: &str = "An informant that has said nothing for so long is counted as silent in the \

@@ -113,6 +113,30 @@ impl Jitter {
 mod tests {
     use super::*;
 
+    /// A node's VMs have each a seed of their own.
+    #[test]
+    fn many_that_fail_at_once_do_not_go_on_in_step() {
+        const MANY: u64 = 1_000;
+        let start = Moment::from_millis(1_000);
+        let mut counts = [0_u64; 50];
+        for seed in 0..MANY {
+            let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(5));
+            let (mut jitter, mut at) = (Jitter::new(seed), start);
+            loop {
+                backoff.failed(at, &mut jitter);
+                at = backoff.ends().unwrap();
+                let millis = at.since(start).as_millis().saturating_sub(120_000);
+                let Some(count) = counts.get_mut(usize::try_from(millis / 100).unwrap()) else {
+                    break;
+                };
+                *count += u64::from(millis > 0);
+            }
+        }
+        // On average there are 20 in a tenth of a second.
+        assert!(counts.iter().all(|count| *count <= 50), "{counts:?}");
+        assert!(counts.iter().sum::<u64>() >= MANY * 9 / 10, "{counts:?}");
+    }
+
     #[test]
     fn waits_grow_to_a_limit_and_end_with_a_success() {
         let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(4));

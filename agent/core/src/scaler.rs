@@ -191,6 +191,12 @@ impl Scaler {
         self.informant.session.status()
     }
 
+    /// Whether the informant has this agent: to run, to wait, or as one that is told neither yet. It is not so from the moment that
+    /// the agent takes its leave.
+    pub fn has_session(&self) -> bool {
+        self.informant.session.stands()
+    }
+
     /// The session's id, and the last number that was said in it; from the first request on, also
     /// before that is answered.
     pub fn numbered(&self) -> Option<(AgentId, Sequence)> {

@@ -32,8 +32,9 @@ use windlass_protocol::status::SessionState;
 use windlass_protocol::timing::{CALL_LEASE_USED, INFORMANT_GONE, LEASE_USED};
 use windlass_protocol::{AgentId, Generation, InformantVersion, Moment, Sequence};
 
-/// The longest wait after an informant refused what it had opened.
-const LONGEST_REST: Duration = Duration::from_secs(60);
+/// The longest wait after an informant refused what it had opened, where the first is no longer: without a session its VM does not
+/// grow. Each wait is spread by a tenth.
+const LONGEST_REST: Duration = Duration::from_secs(5);
 /// The status of a request in a session that the informant does not know.
 const NOT_FOUND: u16 = 404;
 /// Checks without an answer that end a session.
@@ -122,6 +123,14 @@ impl Session {
             State::Registered { .. } => SessionState::Registered,
             State::Active | State::Leaving => SessionState::Active,
             State::Suspended { .. } => SessionState::Suspended,
+        }
+    }
+
+    /// Whether it is open on both sides.
+    pub(crate) const fn stands(&self) -> bool {
+        match self.state {
+            State::Registered { .. } | State::Active | State::Suspended { .. } => true,
+            State::Absent | State::Opening { .. } | State::Leaving => false,
         }
     }
 

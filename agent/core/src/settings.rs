@@ -36,7 +36,7 @@ pub struct Periods {
     /// one second, and each is twice the one before.
     pub register_retry: Duration,
     /// The first wait after an informant refused a session that it had opened; each further one
-    /// is twice the one before, up to a minute.
+    /// is twice the one before, up to five seconds.
     pub session_retry: Duration,
     /// The least time from the start of a session to the attempt to open the next one.
     pub session_gap: Duration,

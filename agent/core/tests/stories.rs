@@ -195,7 +195,7 @@ fn a_guest_that_cannot_use_a_vcpu_still_gives_back_what_it_has() {
 }
 
 #[test]
-fn an_informant_that_refuses_every_size_is_left_alone_for_longer() {
+fn an_informant_that_refuses_every_size_is_left_alone_for_seconds() {
     let mut story = Story::begin();
     story.load(1.6);
     story.go(8);
@@ -209,9 +209,12 @@ fn an_informant_that_refuses_every_size_is_left_alone_for_longer() {
         13.3s    to the informant: hello yes
         13.3s    to the plugin: may I have 2 vCPU / 2GiB? yes
         13.3s    to the informant: is 2 vCPU / 1GiB enough? no
-        22.4s    to the informant: hello yes
-        22.4s    to the plugin: may I have 2 vCPU / 2GiB? yes
-        22.4s    to the informant: is 2 vCPU / 1GiB enough? no
+        18.3s    to the informant: hello yes
+        18.3s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        18.3s    to the informant: is 2 vCPU / 1GiB enough? no
+        23.3s    to the informant: hello yes
+        23.3s    to the plugin: may I have 2 vCPU / 2GiB? yes
+        23.3s    to the informant: is 2 vCPU / 1GiB enough? no
         28.0s  it has 2 vCPU / 2GiB, and waits: [Informant]
     "#]]);
 }

@@ -6,6 +6,7 @@ use super::alarms::Alarms;
 use super::connections::Connections;
 use super::hypervisor::{Hypervisor, Wanted};
 use super::in_flight::InFlight;
+use super::session_log::{self, SessionLog};
 use super::size_changes::SizeChanges;
 use crate::callback::PendingCall;
 use crate::config::LEAVE_TIME;
@@ -23,8 +24,8 @@ use windlass_agent_core::{
 };
 use windlass_drivers::Notice;
 use windlass_protocol::{
-    Capabilities, Decision, LimitCounts, Moment, Outcome, Peer, PluginVersion, Resources, RunState,
-    VmInfo,
+    Capabilities, Decision, LimitCounts, Mode, Moment, Outcome, Peer, PluginVersion, Resources,
+    RunState, VmInfo,
 };
 
 /// A VM that is attached to and acted on.
@@ -38,6 +39,7 @@ pub(crate) struct Managed {
     connections: Connections,
     errors: Errors,
     sizes: SizeChanges,
+    session_log: SessionLog,
     /// Answers that wait until nothing is under way.
     held: HeldAnswers<oneshot::Sender<CallAnswer>>,
     /// Where its informant was last told to call back.
@@ -93,6 +95,7 @@ impl Managed {
             in_flight: InFlight::default(),
             connections: Connections::default(),
             errors: Errors::default(),
+            session_log: SessionLog::default(),
             held: HeldAnswers::default(),
             announced: None,
             unreachable: false,
@@ -136,6 +139,7 @@ impl Managed {
         if (before.informant, before.advertise) != (guest.informant, guest.advertise) {
             info!(informant = %guest.informant, "told where the informant is");
             self.scaler.observe(now, Event::InformantMoved);
+            self.says_session(now, Some("the informant is elsewhere".to_owned()));
         }
         if before.metrics != guest.metrics {
             let elsewhere = guest.metrics.is_some();
@@ -157,6 +161,9 @@ impl Managed {
             for action in plan.actions {
                 debug!(?action, "acting");
                 self.scaler.observe(now, Event::Sent(action));
+                if matches!(action, Action::Unregister(_)) {
+                    self.says_leave(now);
+                }
                 self.start(action, hypervisor);
             }
             plan = self.scaler.plan(now);
@@ -181,6 +188,7 @@ impl Managed {
         self.sizes.heard(&event, self.scaler.upper());
         debug!(?event, "heard");
         let takes = takes_version(&event);
+        let why = session_log::why(&event);
         if event == Event::Reset {
             self.connections.guest_restarted();
         }
@@ -189,6 +197,7 @@ impl Managed {
             self.shared.plugin.answers(now, !silent);
         }
         self.scaler.observe(now, event);
+        self.says_session(now, why);
         match takes {
             Some(false) if self.scaler.plugin_takes_no_version() => self.shared.plugin.takes_none(),
             Some(true) => self.shared.plugin.takes(),
@@ -213,6 +222,22 @@ impl Managed {
         let said = std::mem::replace(&mut self.left_limit, leaves);
         if leaves && !said {
             warn!("the vm keeps its limit: there was no room for it without, or no session");
+        }
+    }
+
+    /// Says once that the session is lost, and once that there is one again.
+    fn says_session(&mut self, now: Moment, why: Option<String>) {
+        self.session_log.look(now, self.scaler.has_session(), why);
+    }
+
+    /// The agent takes its leave of the informant: it is done with the VM, or gives up a session in which it was not told to run.
+    fn says_leave(&mut self, now: Moment) {
+        let is_done = matches!(self.order, Order::Release(_) | Order::Leave)
+            || self.vm.info.mode == Mode::Observe;
+        if is_done {
+            self.session_log.left();
+        } else {
+            self.says_session(now, Some("the informant says nothing more in it".to_owned()));
         }
     }
 

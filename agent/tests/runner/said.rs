@@ -11,7 +11,7 @@ use windlass_testkit::log::Log;
 /// Who falls silent: how, what is said of it, and how it ends.
 type Silence = (fn(&Vm), [&'static str; 2], fn(&Vm));
 
-const SILENCES: [Silence; 2] = [
+const SILENCES: [Silence; 4] = [
     (
         |vm| {
             vm.fake.set_taken(true);
@@ -28,7 +28,18 @@ const SILENCES: [Silence; 2] = [
         ],
         |vm| vm.guest.state().metrics = Manner::Works,
     ),
+    (|vm| vm.guest.state().informant = Manner::Stalls, SESSION, informant_works),
+    (|vm| vm.guest.state().informant = Manner::Refuses(404), SESSION, informant_works),
 ];
+
+const SESSION: [&str; 2] = [
+    "INFO session with the informant lost; another is asked for",
+    "INFO session with the informant again",
+];
+
+fn informant_works(vm: &Vm) {
+    vm.guest.state().informant = Manner::Works;
+}
 
 const TAKES_NO_VERSION: &str =
     "WARN plugin takes no version that this agent speaks; no vm grows beyond its permit";

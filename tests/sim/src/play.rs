@@ -19,7 +19,7 @@ const LET_GO: Duration = Duration::from_secs(60);
 const TOLD_TWICE: Duration = REQUEST_IS_LATE.saturating_mul(3);
 /// Before anybody is judged, faults that end by themselves have ended, and figures of before are old.
 const FIRST: Duration = Duration::from_secs(30);
-/// An informant that refused sessions may be left alone for this long.
+/// A session that nothing comes of is given up within this, and another is open.
 const SESSION: Duration = Duration::from_secs(60);
 /// With a session, a VM has what its goal has more within this: a permit, a plug, a look, a word.
 const GROWTH: Duration = Duration::from_secs(15);
