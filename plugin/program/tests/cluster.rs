@@ -25,6 +25,8 @@ mod load;
 mod operators;
 #[path = "cluster/outage.rs"]
 mod outage;
+#[path = "cluster/own_scheduler.rs"]
+mod own_scheduler;
 #[path = "cluster/placing.rs"]
 mod placing;
 #[path = "cluster/plugin.rs"]

@@ -55,6 +55,27 @@ impl Scheduler {
         })
     }
 
+    /// The same by a whole `KubeSchedulerConfiguration`, as it stands in a file.
+    ///
+    /// # Panics
+    /// With what it said last, if it ends.
+    pub async fn start_with(plane: &ControlPlane, name: &str, config: &str) -> Self {
+        let config = plane.folder().put(&format!("{name}.yaml"), config);
+        let [port] = ports();
+        let log = plane.folder().at(&format!("{name}.log"));
+        let mut program = Program::logging(
+            "kube-scheduler",
+            log,
+            [
+                format!("--config={}", config.display()),
+                "--bind-address=127.0.0.1".to_owned(),
+                format!("--secure-port={port}"),
+            ],
+        );
+        plane.until_listens("the scheduler listens", &mut program, port).await;
+        Self { program }
+    }
+
     async fn start_by(
         plane: &ControlPlane,
         name: &str,
@@ -73,20 +94,8 @@ impl Scheduler {
             "podMaxBackoffSeconds": 1,
             "extenders": extenders,
         });
-        let config = plane.folder().put(&format!("{name}.json"), config.to_string());
-        let [port] = ports();
-        let log = plane.folder().at(&format!("{name}.log"));
-        let mut program = Program::logging(
-            "kube-scheduler",
-            log,
-            [
-                format!("--config={}", config.display()),
-                "--bind-address=127.0.0.1".to_owned(),
-                format!("--secure-port={port}"),
-            ],
-        );
-        plane.until_listens("the scheduler listens", &mut program, port).await;
-        Self { program }
+        // JSON is YAML.
+        Self::start_with(plane, name, &config.to_string()).await
     }
 
     /// The process.

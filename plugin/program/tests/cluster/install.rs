@@ -22,7 +22,7 @@ use windlass_testkit::{http, wait};
 const AGENT: &str = "windlass-agent";
 
 /// The folders of manifests for a cluster, in the order in which they are applied.
-const MANIFESTS: [&str; 3] =
+pub(crate) const MANIFESTS: [&str; 3] =
     ["../../deploy/kustomize/plugin", "../../deploy/kustomize/agent", "../../deploy/scheduler"];
 
 #[tokio::test]
@@ -431,12 +431,7 @@ impl Installed {
         for folder in MANIFESTS {
             plane.kubectl(&["apply", "-k", folder]).await;
         }
-        let shipped = std::fs::read_to_string(format!("{}/plugin.toml", MANIFESTS[0])).unwrap();
-        let plugin = Plugin::start_with_shipped(&plane.kubeconfig(Identity::Plugin), &shipped);
-        let secrets: Api<Secret> = Api::namespaced(plane.client(Identity::Admin).await, "windlass");
-        let is_made = async || secrets.get_opt("windlass-scheduler-tls").await.unwrap().is_some();
-        wait::until_async("the scheduler's certificate is made", is_made).await;
-        let pair = pair(&secrets.get("windlass-scheduler-tls").await.unwrap());
+        let (plugin, pair) = plugin_as_shipped(&plane).await;
         let folder = plane.folder();
         let mut config = plugin.scheduler_config();
         config["urlPrefix"] = json!(format!("https://{}", plugin.extender));
@@ -463,7 +458,19 @@ impl Installed {
     }
 }
 
-async fn bundle(plane: &ControlPlane) -> String {
+/// A plugin with the file that we ship, and the certificate that it made for the scheduler.
+pub(crate) async fn plugin_as_shipped(plane: &ControlPlane) -> (Plugin, Pair) {
+    let shipped = std::fs::read_to_string(format!("{}/plugin.toml", MANIFESTS[0])).unwrap();
+    let plugin = Plugin::start_with_shipped(&plane.kubeconfig(Identity::Plugin), &shipped);
+    let secrets: Api<Secret> = Api::namespaced(plane.client(Identity::Admin).await, "windlass");
+    let is_made = async || secrets.get_opt("windlass-scheduler-tls").await.unwrap().is_some();
+    wait::until_async("the scheduler's certificate is made", is_made).await;
+    let pair = pair(&secrets.get("windlass-scheduler-tls").await.unwrap());
+    (plugin, pair)
+}
+
+/// The CAs by which the plugin is trusted.
+pub(crate) async fn bundle(plane: &ControlPlane) -> String {
     let maps: Api<ConfigMap> = Api::namespaced(plane.client(Identity::Admin).await, "windlass");
     maps.get("windlass-plugin-ca").await.unwrap().data.unwrap()["ca.crt"].clone()
 }
