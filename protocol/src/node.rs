@@ -102,6 +102,17 @@ struct ConditionWire {
 
 // === impl Node ===
 
+impl Node {
+    /// Whether its kubelet is silent or not ready, as the taints say that the controller of nodes sets.
+    pub fn is_silent(&self) -> bool {
+        let says_so = |taint: &Taint| {
+            ["node.kubernetes.io/unreachable", "node.kubernetes.io/not-ready"]
+                .contains(&taint.key.as_str())
+        };
+        self.taints.iter().any(says_so)
+    }
+}
+
 impl TryFrom<NodeWire> for Node {
     type Error = BadBody;
 

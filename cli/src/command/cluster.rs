@@ -123,7 +123,7 @@ const fn advice(reason: Scaling) -> Option<&'static str> {
         ),
         Scaling::AnnotationsInvalid => Some("Correct the annotation on the object of the VM."),
         Scaling::NodeCordoned => Some(
-            "kubectl uncordon {node} lets its VMs grow again; kubectl drain {node} moves them away.",
+            "kubectl uncordon {node} lets its VMs grow again. Before you drain it: docs/kubernetes.md says how VMs leave; an eviction ends one.",
         ),
         Scaling::NodeMemoryPressure => {
             Some("kubectl describe node {node} says what takes the memory of the node.")
@@ -239,7 +239,7 @@ mod tests {
         assert!(is_wrong);
         expect![[r#"
             shop/b on n1: NodeCordoned: The VM asked for 3 vCPU and may have 1 vCPU: the node is cordoned.
-              kubectl uncordon n1 lets its VMs grow again; kubectl drain n1 moves them away.
+              kubectl uncordon n1 lets its VMs grow again. Before you drain it: docs/kubernetes.md says how VMs leave; an eviction ends one.
             something is wrong with 1 of 3 VMs
         "#]]
         .assert_eq(&text);

@@ -63,6 +63,9 @@ pub async fn run(books: ClusterBooks, migrating: Migrating) -> Result<(), Infall
             migrating.counts.count(word(&step), answer);
             match (answer, &step) {
                 ("done", Step::Begin(Move { vm, node, .. })) => info!(%vm, node, "a VM leaves"),
+                ("done", Step::Delete { name, is_given_up: true, .. }) => {
+                    warn!(of = %name, "a VM found no other node in time: it stays for now");
+                }
                 ("refused", _) => {
                     warn!(of = %name(&step), why, "the API server refuses a migration");
                 }

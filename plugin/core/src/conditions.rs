@@ -10,6 +10,7 @@ mod pacing;
 pub use pacing::{Due, Look, Pacing};
 
 use crate::books::telling::Known;
+use crate::stays::Stays;
 use std::time::Duration;
 use windlass_protocol::config::Problem;
 use windlass_protocol::plugin::{Told, Why};
@@ -31,6 +32,8 @@ pub struct Facts<'a> {
     pub problems: &'a [Problem],
     /// Why its pod is not resized, if it were to be.
     pub not_resized: Option<&'static str>,
+    /// Why it does not leave its node, which VMs are to leave.
+    pub stays: Option<Stays>,
     /// From then on its agent would have been heard.
     pub listening_since: Moment,
 }
@@ -43,7 +46,7 @@ impl Facts<'_> {
     }
 
     fn reason(&self, now: Moment) -> (Scaling, String) {
-        let Self { known, problems, not_resized, .. } = self;
+        let Self { known, problems, not_resized, stays, .. } = self;
         if known.moves {
             let words = "The VM is about to move to another node, and keeps its size until then.";
             return (Scaling::Moving, words.to_owned());
@@ -51,6 +54,11 @@ impl Facts<'_> {
         // An agent that never understood the annotations of a VM asks for nothing.
         if let Some(problem) = problems.first() {
             return (Scaling::AnnotationsInvalid, format!("An annotation is invalid: {problem}."));
+        }
+        // Whoever empties a node waits for this VM, whatever its agent says.
+        if let Some(why) = stays {
+            let words = format!("The node is cordoned, and the VM cannot leave it: {why}.");
+            return (Scaling::NodeCordoned, words);
         }
         if let Some(words) = self.silence(now) {
             return (Scaling::AgentSilent, words);

@@ -33,6 +33,7 @@ mod offer;
 pub mod pods;
 pub mod rebuild;
 pub mod settling;
+pub mod stays;
 mod summary;
 mod tally;
 pub mod trust;

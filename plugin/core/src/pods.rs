@@ -39,6 +39,7 @@ mod record;
 mod recording;
 mod refused;
 mod resizing;
+mod rooms;
 mod share;
 mod status;
 mod taken;

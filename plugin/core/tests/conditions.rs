@@ -100,7 +100,13 @@ fn a_condition_says_what_an_operator_has_to_know_first() {
             "No informant.",
         ),
     ] {
-        let facts = Facts { known: &known, problems, not_resized: None, listening_since: at(50) };
+        let facts = Facts {
+            known: &known,
+            problems,
+            not_resized: None,
+            stays: None,
+            listening_since: at(50),
+        };
         let Condition { reason: is, message: says } = facts.judge(NOW);
         assert_eq!((is, says.as_str()), (reason, message));
         assert!(!says.contains("other-tenant"), "a condition names no other VM: {says}");
@@ -111,7 +117,13 @@ fn a_condition_says_what_an_operator_has_to_know_first() {
 fn a_pod_that_is_not_resized_is_named_where_a_permit_waits_for_it() {
     let known = Known { told: Some(Told::new(None, Why::Room, "waits")), ..calm() };
     let judge = |not_resized| {
-        let facts = Facts { known: &known, problems: &[], not_resized, listening_since: at(0) };
+        let facts = Facts {
+            known: &known,
+            problems: &[],
+            not_resized,
+            stays: None,
+            listening_since: at(0),
+        };
         facts.judge(NOW).reason
     };
     assert_eq!(judge(Some("limits")), Scaling::PodNotResized);
@@ -148,7 +160,13 @@ fn a_vm_waits_for_its_permit_only_while_the_books_give_it_less_than_its_goal() {
         let told = Some(Told::new(goal, why, WAITS));
         let known = Known { told, permit, short: short.into_iter().collect(), ..calm() };
         let judge = |not_resized| {
-            let facts = Facts { known: &known, problems: &[], not_resized, listening_since: at(0) };
+            let facts = Facts {
+                known: &known,
+                problems: &[],
+                not_resized,
+                stays: None,
+                listening_since: at(0),
+            };
             facts.judge(NOW)
         };
         let expected = Condition { reason, message: message.to_owned() };
@@ -162,8 +180,13 @@ fn a_vm_waits_for_its_permit_only_while_the_books_give_it_less_than_its_goal() {
 fn a_plugin_that_just_began_blames_no_agent() {
     let known = Known { heard: None, ..calm() };
     let judge = |since| {
-        let facts =
-            Facts { known: &known, problems: &[], not_resized: None, listening_since: since };
+        let facts = Facts {
+            known: &known,
+            problems: &[],
+            not_resized: None,
+            stays: None,
+            listening_since: since,
+        };
         facts.judge(NOW).reason
     };
     assert_eq!((judge(at(71)), judge(at(70))), (Scaling::Following, Scaling::AgentSilent));

@@ -38,6 +38,8 @@ pub(crate) struct SeenNode<N> {
     earlier: VecDeque<String>,
     pub(crate) allocatable: Resources,
     pub(crate) hold: Hold,
+    /// Its kubelet does not answer, or is not ready.
+    pub(crate) is_silent: bool,
     pub(crate) mode: Mode,
     /// In thousandths of what it can allocate.
     pub(crate) watermark: Option<u64>,
@@ -91,6 +93,7 @@ impl<N: Node> HeldNode<N> {
             earlier: VecDeque::new(),
             allocatable,
             hold: Hold::of(node),
+            is_silent: false,
             mode,
             watermark,
             held: hold(),
@@ -100,7 +103,7 @@ impl<N: Node> HeldNode<N> {
         seen.remember(last);
         seen.allocatable = allocatable;
         (seen.is_gone, seen.mode, seen.watermark) = (false, mode, watermark);
-        seen.hold = Hold::of(node);
+        (seen.hold, seen.is_silent) = (Hold::of(node), node.is_silent());
         seen.change(before, taken, |books| {
             books.set_hold(seen.hold);
             for (name, share) in shares {

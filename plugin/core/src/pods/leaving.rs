@@ -11,7 +11,8 @@
 //! watermark. The order is [`Preference`]. Few move at a time, and one whose migration ended rests.
 //!
 //! Where cordoned nodes are *emptied* all VMs leave them that may be moved and fit elsewhere, and before any other. One that no agent
-//! has spoken for leaves too, and counts on both nodes with all that it may have been promised.
+//! has spoken for leaves too, and counts on both nodes with all that it may have been promised. Whoever was tried lately goes after
+//! the others: one that finds no place keeps nobody else. No VM leaves a node whose kubelet is silent: its migration would not end.
 
 use crate::books::Books;
 use crate::cluster::Node;
@@ -19,9 +20,9 @@ use crate::pods::Pods;
 use crate::pods::held::{HeldNode, SeenNode};
 use crate::pods::known::Known;
 use crate::pods::migration::{Migrations, Move, Step};
-use crate::pods::pools::Mode;
+use crate::pods::rooms::Rooms;
+use crate::stays::Stays;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::time::Duration;
 use windlass_protocol::pod::PodVm;
 use windlass_protocol::{Axis, Bytes, MilliCpu, Moment, Resources, VmName};
@@ -35,6 +36,8 @@ const RESTS_WHERE_EMPTIED: Duration = Duration::from_secs(60);
 /// Which VM moves first: the least.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Preference {
+    /// One that was not tried lately, then the one that was tried first.
+    tried: Option<Moment>,
     /// The one that goes last where room is short.
     priority: i32,
     relief: Relief,
@@ -74,6 +77,7 @@ struct Candidate {
     size: Resources,
     priority: i32,
     is_spoken_for: bool,
+    tried: Option<Moment>,
     goes: Move,
 }
 
@@ -102,10 +106,10 @@ impl<N: Node> Pods<N> {
             full.sort_by_cached_key(|(name, full)| {
                 (Reverse(full.is_emptied), Reverse(self.grade(name, full.pressure)), *name)
             });
-            let mut taken: BTreeMap<&str, Resources> = BTreeMap::new();
+            let mut rooms = if full.is_empty() { Rooms::default() } else { self.rooms() };
             for (_, full) in full {
                 let most = left.min(terms.per_node.saturating_sub(full.leaving));
-                let chosen = self.choose(full, most, &mut taken);
+                let chosen = full.choose(most, &mut rooms);
                 left -= chosen.len();
                 steps.extend(chosen.into_iter().map(Step::Begin));
             }
@@ -165,11 +169,9 @@ impl<N: Node> Pods<N> {
 
     /// Who may leave a node that is emptied; `None`: nobody.
     fn emptied(&self, name: &str, held: &HeldNode<N>, now: Moment) -> Option<Full> {
-        let seen = held.there()?;
-        // One that came a moment ago need not stay here as long as one that may choose.
-        let rested = now.after(self.pools.migration.rests.saturating_sub(RESTS_WHERE_EMPTIED));
-        let movers = seen.held.with_books(|books| self.movers(name, held, books, rested));
-        let Movers { leaving, candidates, .. } = movers;
+        let seen = held.there().filter(|seen| !seen.is_silent)?;
+        let movers = |books: &mut Books| self.movers(name, held, books, (now, RESTS_WHERE_EMPTIED));
+        let Movers { leaving, candidates, .. } = seen.held.with_books(movers);
         let sizes = candidates.iter().map(|candidate| candidate.size);
         let pressure = sizes.fold(Resources::ZERO, Resources::saturating_add);
         (!candidates.is_empty()).then_some(Full { is_emptied: true, pressure, leaving, candidates })
@@ -185,7 +187,7 @@ impl<N: Node> Pods<N> {
         }
         seen.held.with_books(|books| {
             let Movers { leaving, leaves, mut candidates, unsure } =
-                self.movers(name, held, books, now);
+                self.movers(name, held, books, (now, self.pools.migration.rests));
             candidates.retain(|candidate| candidate.is_spoken_for);
             let taken = others.saturating_add(books.reserved().saturating_sub(unsure));
             let missing = books.missing(now);
@@ -202,9 +204,16 @@ impl<N: Node> Pods<N> {
         })
     }
 
-    /// Which VMs of a node move, and which may by `now`.
-    fn movers(&self, name: &str, held: &HeldNode<N>, books: &Books, now: Moment) -> Movers {
+    /// Which VMs of a node move, and which may now if those that were tried rest for this long.
+    fn movers(
+        &self,
+        name: &str,
+        held: &HeldNode<N>,
+        books: &Books,
+        (now, rests): (Moment, Duration),
+    ) -> Movers {
         let mut movers = Movers::default();
+        let sooner = now.after(self.pools.migration.rests.saturating_sub(rests));
         for pod in &held.pods {
             let Some((known, vm)) = self.pods.get(pod).and_then(|it| Some((it, it.vm()?))) else {
                 continue;
@@ -225,64 +234,63 @@ impl<N: Node> Pods<N> {
             if self.migrations.is_moving(&vm.object) {
                 movers.leaves = movers.leaves.saturating_add(size);
                 movers.leaving += 1;
-            } else if vm.may_move
-                && !known.is_terminating()
-                && self.migrations.rest.get(&vm.object).is_none_or(|until| now >= *until)
-            {
+            } else if vm.may_move && !known.is_terminating() {
+                let rested = self.migrations.rest.get(&vm.object);
+                if rested.is_some_and(|until| sooner < *until) {
+                    continue;
+                }
+                let tried = rested.filter(|until| now < **until).copied();
                 let (vm, node) = (vm.object.clone(), name.to_owned());
                 let goes = Move { vm, object: object.to_string(), pod: (**pod).clone(), node };
                 let priority = books.record(pod).map_or(0, |record| record.priority);
-                movers.candidates.push(Candidate { size, priority, is_spoken_for, goes });
+                movers.candidates.push(Candidate { size, priority, is_spoken_for, tried, goes });
             }
         }
         movers
     }
 
-    /// At most so many of a node's VMs, until there is no pressure; `taken`: what others of this plan take of nodes.
-    fn choose<'a>(
-        &'a self,
-        full: Full,
-        most: usize,
-        taken: &mut BTreeMap<&'a str, Resources>,
-    ) -> Vec<Move> {
-        let Full { mut pressure, mut candidates, .. } = full;
+    /// Why a VM stays on a node that is emptied, unless it moves or may do so soon.
+    pub(super) fn stays(
+        &self,
+        (known, vm): (&Known, &PodVm),
+        (name, held): (&str, &HeldNode<N>),
+        size: Resources,
+        rooms: &Rooms<'_>,
+    ) -> Option<Stays> {
+        let seen = held.there().filter(|seen| seen.hold.is_cordoned)?;
+        if !self.pools.empties_cordoned || self.migrations.is_moving(&vm.object) {
+            return None;
+        }
+        if known.other_object().is_none() {
+            return Some(Stays::IsItsPod);
+        }
+        if !vm.may_move {
+            return Some(Stays::MayNotMove);
+        }
+        if seen.is_silent {
+            return Some(Stays::NodeSilent);
+        }
+        (vm.controller.is_some() && !rooms.have(name, size)).then_some(Stays::NoRoom(size))
+    }
+}
+
+// === impl Full ===
+
+impl Full {
+    /// At most so many of the VMs, until there is no pressure.
+    fn choose(self, most: usize, rooms: &mut Rooms<'_>) -> Vec<Move> {
+        let Self { mut pressure, mut candidates, .. } = self;
         let mut chosen = Vec::new();
         while chosen.len() < most && pressure != Resources::ZERO && !candidates.is_empty() {
             let first = candidates.iter().enumerate().min_by_key(|(_, it)| it.preference(pressure));
             let Some((at, _)) = first else { break };
             let Candidate { size, goes, .. } = candidates.swap_remove(at);
-            if let Some(node) = self.room_elsewhere(&goes.node, size, taken) {
-                let sum = taken.entry(node).or_default();
-                *sum = sum.saturating_add(size);
+            if rooms.take(&goes.node, size) {
                 pressure = pressure.saturating_sub(size);
                 chosen.push(goes);
             }
         }
         chosen
-    }
-
-    /// A node, other than this one, that has room for so much below its watermark.
-    fn room_elsewhere<'a>(
-        &'a self,
-        but: &str,
-        size: Resources,
-        taken: &BTreeMap<&'a str, Resources>,
-    ) -> Option<&'a str> {
-        let others = self.nodes.iter().filter(|(name, _)| ***name != *but);
-        let fits = others.filter(|(name, held)| {
-            // Where VMs' own pods are resized, one of another object stays at what its pod requests.
-            let takes = |seen: &&SeenNode<N>| seen.mode != Mode::Resize && !seen.hold.is_cordoned;
-            let Some(seen) = held.there().filter(takes) else {
-                return false;
-            };
-            let books = seen.held.summary();
-            let used = held.taken.others().saturating_add(books.reserved);
-            let limit = seen.limit().unwrap_or(seen.allocatable);
-            let free = held.open(books).free().min(limit.saturating_sub(used));
-            let taken = taken.get(&***name).copied().unwrap_or_default();
-            free.covers(size.saturating_add(taken))
-        });
-        fits.map(|(name, _)| &**name).min()
     }
 }
 
@@ -299,14 +307,14 @@ impl<N> SeenNode<N> {
 
 impl Candidate {
     fn preference(&self, pressure: Resources) -> Preference {
-        let Self { size, priority, goes, .. } = self;
+        let Self { size, priority, tried, goes, .. } = self;
         let helps = size.min(pressure);
         let relief = if size.covers(pressure) {
             Relief::All(size.mem)
         } else {
             Relief::Part(Reverse((helps.cpu.milli(), helps.mem.bytes())))
         };
-        Preference { priority: *priority, relief, pod: goes.pod.clone() }
+        Preference { tried: *tried, priority: *priority, relief, pod: goes.pod.clone() }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::pods::Pods;
 use crate::pods::held::HeldNode;
 use crate::pods::known::Known;
 use crate::pods::pools::Mode;
+use crate::pods::rooms::Rooms;
 use std::sync::Arc;
 use windlass_protocol::vm_view::{VmView, VmViews};
 use windlass_protocol::{Moment, VmName};
@@ -29,7 +30,8 @@ impl<N: Node> Pods<N> {
             .filter(|name| namespace.is_none_or(|only| name.namespace == only))
             .collect();
         names.sort_unstable();
-        let views = |name: &&Arc<VmName>| self.view(now, listening_since, name);
+        let rooms = self.rooms_where_emptied();
+        let views = |name: &&Arc<VmName>| self.view(now, listening_since, name, &rooms);
         let vms: Vec<_> = names.iter().take(most).filter_map(views).collect();
         VmViews { at: now, vms, left_out: names.len().saturating_sub(most) }
     }
@@ -37,16 +39,18 @@ impl<N: Node> Pods<N> {
     /// The VMs that are called this: the pod of this name, or those that run the object of this name.
     pub fn views_of(&self, now: Moment, listening_since: Moment, name: &VmName) -> VmViews {
         let of_object = self.objects.pods.get(name).into_iter().flatten().map(|pod| &**pod);
-        let own = [name].into_iter();
-        let views = own.chain(of_object).filter_map(|pod| self.view(now, listening_since, pod));
+        let (own, rooms) = ([name].into_iter(), self.rooms_where_emptied());
+        let view = |pod| self.view(now, listening_since, pod, &rooms);
+        let views = own.chain(of_object).filter_map(view);
         VmViews { at: now, vms: views.collect(), left_out: 0 }
     }
 
     /// The condition of each VM that is on a node, and what its pod shows of it. Of pods that go nothing is written.
     pub fn looks(&self, now: Moment, listening_since: Moment) -> Vec<Look> {
+        let rooms = self.rooms_where_emptied();
         let look = |name: &Arc<VmName>| {
             let known = self.pods.get(name).filter(|known| !known.is_terminating())?;
-            let (view, vm) = (self.view(now, listening_since, name)?, known.vm()?);
+            let (view, vm) = (self.view(now, listening_since, name, &rooms)?, known.vm()?);
             Some(Look {
                 pod: view.pod,
                 uid: known.uid.clone(),
@@ -83,13 +87,26 @@ impl<N: Node> Pods<N> {
         }
     }
 
-    fn view(&self, now: Moment, listening_since: Moment, pod: &VmName) -> Option<VmView> {
+    /// What keeps a VM on a node that is emptied is asked of no other.
+    fn rooms_where_emptied(&self) -> Rooms<'_> {
+        if self.pools.empties_cordoned { self.rooms() } else { Rooms::default() }
+    }
+
+    fn view(
+        &self,
+        now: Moment,
+        listening_since: Moment,
+        pod: &VmName,
+        rooms: &Rooms<'_>,
+    ) -> Option<VmView> {
         let known = self.pods.get(pod)?;
         let (vm, node) = (known.vm()?, known.place()?);
-        let held = &self.nodes.get(node)?.there()?.held;
-        let told = held.with_books(|books: &mut Books| books.known(now, pod))?;
+        let on = self.nodes.get(node)?;
+        let told = on.there()?.held.with_books(|books: &mut Books| books.known(now, pod))?;
         let not_resized = self.not_resized(pod).map(|it| it.why);
-        let facts = Facts { known: &told, problems: &vm.problems, not_resized, listening_since };
+        let stays = self.stays((known, vm), (node, on), told.reserved, rooms);
+        let facts =
+            Facts { known: &told, problems: &vm.problems, not_resized, stays, listening_since };
         let condition = facts.judge(now);
         // The agent of the VM reads its object.
         let of_object = known.other_object().and_then(|object| self.objects.bounds(object));

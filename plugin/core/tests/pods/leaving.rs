@@ -13,7 +13,7 @@ use windlass_protocol::{Bounds, Moment, VmInfo, VmName};
 
 /// In thousandths.
 const WATERMARK: u64 = 800;
-const RESTS: Duration = Duration::from_secs(600);
+pub(crate) const RESTS: Duration = Duration::from_secs(600);
 const PLACED_WITHIN: Duration = Duration::from_secs(120);
 /// A VM may grow to this.
 const MOST: u64 = 8;
@@ -294,53 +294,6 @@ fn nobody_leaves_before_the_migrations_were_listed() {
     assert!(ask(&pods, "a-pod", 8, 8).moving);
 }
 
-/// Whoever empties a node waits for each of its VMs: the silence of an agent keeps none.
-#[test]
-fn every_vm_that_may_be_moved_leaves_a_node_that_is_emptied() {
-    let terms = MigrationTerms { per_node: 2, ..terms() };
-    let emptying = |node: &str| cordoned(Pods::of(pools(terms, true)), node);
-    let mut pods = emptying("n1");
-    runs(&mut pods, "n1", "a", 1);
-    // No agent has spoken for it, so it counts with all that it may have.
-    pods.pod_seen(on("n1", pod_of("b", "b-pod")));
-    let mut stays = pod_of("c", "c-pod");
-    stays.vm.as_mut().unwrap().may_move = false;
-    pods.pod_seen(on("n1", stays));
-    assert_eq!(plan(&pods), [begin("b", "n1"), begin("a", "n1")], "the most room first");
-    pods.migration_seen(migration("b"), NOW);
-    pods.migration_seen(migration("a"), NOW);
-    assert_eq!(plan(&pods), [], "both move");
-
-    // They failed: it tries again soon, and sooner than on a node that is too full.
-    for vm in ["a", "b"] {
-        pods.migration_gone(&migration(vm).name, &format!("uid of {vm}"), NOW);
-    }
-    let (soon, later) = (Duration::from_secs(59), Duration::from_secs(60));
-    assert_eq!(pods.migration_plan(NOW.after(soon)), []);
-    assert_eq!(pods.migration_plan(NOW.after(later)).len(), 2);
-
-    let mut pods = emptying("n2");
-    runs(&mut pods, "n1", "a", 1);
-    assert_eq!(plan(&pods), [], "its node is not cordoned");
-    let mut pods = cordoned(Pods::of(pools(terms, false)), "n1");
-    runs(&mut pods, "n1", "a", 1);
-    assert_eq!(plan(&pods), [], "a cordon empties no node where nobody said so");
-}
-
-/// A node that takes no pods is no place to go.
-#[test]
-fn nobody_leaves_for_a_node_that_is_cordoned() {
-    let mut pods = cordoned(Pods::of(pools(terms(), false)), "n2");
-    for vm in ["a", "b", "c"] {
-        runs(&mut pods, "n1", vm, 3);
-    }
-    assert_eq!(plan(&pods), []);
-    let again =
-        windlass_protocol::node::Node { revision: "uncordoned".into(), ..node("n2", cu(10)) };
-    pods.node_seen(&again, || unreachable!("its books are there"));
-    assert_eq!(plan(&pods), [begin("a", "n1")]);
-}
-
 proptest! {
     /// Whoever is chosen may move, relieves a node above its watermark, and fits below the watermark of another; few move.
     #[test]
@@ -388,7 +341,7 @@ proptest! {
     }
 }
 
-fn terms() -> MigrationTerms {
+pub(crate) fn terms() -> MigrationTerms {
     MigrationTerms { per_node: 1, in_all: 4, rests: RESTS, placed_within: PLACED_WITHIN }
 }
 
@@ -405,24 +358,8 @@ fn cluster_of(nodes: &[(&str, u64)], migration: MigrationTerms) -> Pods<Held> {
     pods
 }
 
-fn pools(migration: MigrationTerms, empties_cordoned: bool) -> Pools {
-    let watermark = (!empties_cordoned).then_some(WATERMARK);
-    Pools { watermark, empties_cordoned, migration, ..Pools::default() }
-}
-
-/// Two nodes of ten units, one of which is cordoned.
-fn cordoned(mut pods: Pods<Held>, cordoned: &str) -> Pods<Held> {
-    let nodes = ["n1", "n2"].map(|name| windlass_protocol::node::Node {
-        is_unschedulable: name == cordoned,
-        ..node(name, cu(10))
-    });
-    pods.nodes_listed(nodes.to_vec(), |_| Held::empty());
-    pods.migrations_listed(Vec::new(), NOW);
-    pods
-}
-
 /// A pod of a NeonVM VM that may be moved. It requests one unit.
-fn pod_of(vm: &str, pod: &str) -> Pod {
+pub(crate) fn pod_of(vm: &str, pod: &str) -> Pod {
     let of_vm = PodVm {
         object: VmName::on_host(vm),
         bounds: Bounds { min: cu(1), max: cu(MOST) },
@@ -440,42 +377,42 @@ fn pod_of(vm: &str, pod: &str) -> Pod {
     Pod { vm: Some(Box::new(of_vm)), phase: Phase::Running, ..pod }
 }
 
-fn controlled(mut pod: Pod, by: Option<&str>) -> Pod {
+pub(crate) fn controlled(mut pod: Pod, by: Option<&str>) -> Pod {
     pod.vm.as_mut().unwrap().controller = by.map(Into::into);
     pod
 }
 
 /// A VM is on a node and has this.
-fn runs(pods: &mut Pods<Held>, node: &str, vm: &str, units: u64) {
+pub(crate) fn runs(pods: &mut Pods<Held>, node: &str, vm: &str, units: u64) {
     pods.pod_seen(on(node, pod_of(vm, &format!("{vm}-pod"))));
     speaks(pods, vm, units);
 }
 
 /// Its agent says that it has this.
-fn speaks(pods: &Pods<Held>, vm: &str, units: u64) {
+pub(crate) fn speaks(pods: &Pods<Held>, vm: &str, units: u64) {
     let pod = VmName::on_host(format!("{vm}-pod"));
     let ask = Ask { last_permit: Some(cu(units)), ..Ask::from(cu(units)) };
     pods.node_of(&pod).unwrap().with_books(|books| permit(books, NOW, &pod, ask));
 }
 
-fn grows(pods: &Pods<Held>, vm: &str, last: u64, units: u64) {
+pub(crate) fn grows(pods: &Pods<Held>, vm: &str, last: u64, units: u64) {
     assert_eq!(ask(pods, &format!("{vm}-pod"), last, units).permit, cu(units));
 }
 
-fn plan(pods: &Pods<Held>) -> Vec<Step> {
+pub(crate) fn plan(pods: &Pods<Held>) -> Vec<Step> {
     pods.migration_plan(NOW)
 }
 
-fn goes(vm: &str, node: &str) -> Move {
+pub(crate) fn goes(vm: &str, node: &str) -> Move {
     let (vm, pod) = (VmName::on_host(vm), VmName::on_host(format!("{vm}-pod")));
     Move { object: format!("uid of {}", vm.name), vm, pod, node: node.to_owned() }
 }
 
-fn begin(vm: &str, node: &str) -> Step {
+pub(crate) fn begin(vm: &str, node: &str) -> Step {
     Step::Begin(goes(vm, node))
 }
 
-fn migration(vm: &str) -> Migration {
+pub(crate) fn migration(vm: &str) -> Migration {
     Migration {
         name: VmName::on_host(format!("windlass-{vm}")),
         uid: format!("uid of {vm}"),

@@ -3,6 +3,7 @@
 
 mod advice;
 mod cluster;
+mod emptying;
 mod fitting;
 mod headroom;
 mod holds;
