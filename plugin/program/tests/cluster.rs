@@ -21,6 +21,8 @@ mod install;
 mod judge;
 #[path = "cluster/load.rs"]
 mod load;
+#[path = "cluster/network.rs"]
+mod network;
 #[path = "cluster/operators.rs"]
 mod operators;
 #[path = "cluster/outage.rs"]

@@ -3,13 +3,12 @@
 
 use crate::SCHEDULER;
 use crate::agent::request;
+use crate::network::VMS;
 use crate::plugin::Plugin;
 use crate::vms::Vms;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, Service};
-use k8s_openapi::api::networking::v1::{NetworkPolicy, NetworkPolicySpec};
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::api::{
     Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
 };
@@ -36,9 +35,9 @@ async fn manifests_that_are_applied_twice_change_nothing() {
         let lines = all.lines().filter(|line| !line.starts_with("Lease "));
         lines.map(str::to_owned).collect::<Vec<_>>()
     };
-    let vms_folder = ["--namespace", vms.name(), "-k", "../../deploy/kustomize/vms"];
+    let of_vms = VMS.map(|folder| vec!["--namespace", vms.name(), "-k", folder]);
     let folders = MANIFESTS.map(|folder| vec!["-k", folder]);
-    for args in folders.into_iter().chain([vms_folder.to_vec()]) {
+    for args in folders.into_iter().chain(of_vms) {
         plane.kubectl(&[&["apply"], &args[..]].concat()).await;
         let before = revisions(&args).await;
         assert!(before.len() > 1, "{before:?}");
@@ -123,66 +122,6 @@ async fn the_recipe_for_the_cluster_s_own_scheduler_leaves_no_vm_past_the_plugin
         .unwrap();
     create(pod("second", SCHEDULER, json!({"cpu": "1"}))).await.unwrap();
     space.pod("other", json!({"cpu": "1"}), json!({})).await;
-}
-
-/// No network is there that enforces them: the policies are read back from the API server, and judged.
-#[tokio::test]
-async fn the_network_lets_each_peer_reach_its_port_and_no_other() {
-    let plane = &installed().await.plane;
-    let space = Space::new(plane).await;
-    let folder = "../../deploy/kustomize/vms";
-    plane.kubectl(&["apply", "--namespace", space.name(), "-k", folder]).await;
-    let policies = async |namespace: &str| {
-        let all: Api<NetworkPolicy> = Api::namespaced(space.client().clone(), namespace);
-        let all = all.list(&ListParams::default()).await.unwrap().items;
-        all.into_iter().map(|policy| policy.spec.unwrap()).collect::<Vec<_>>()
-    };
-    let (own, of_vms) = (policies("windlass").await, policies(space.name()).await);
-    assert_eq!(own.iter().filter(|policy| policy.ingress.is_none()).count(), 1, "all is closed");
-    for (from, port, is_open) in [
-        (Some("windlass-agent"), 10296, true),
-        (Some("windlass-agent"), 10297, false),
-        (Some("windlass-agent"), 10305, false),
-        (Some("windlass-scheduler"), 10297, true),
-        (Some("windlass-scheduler"), 10296, false),
-        (None, 10296, false),
-        (None, 10297, false),
-    ] {
-        let opens = own.iter().any(|policy| opens(policy, from, port));
-        assert_eq!(opens, is_open, "{from:?} {port}");
-    }
-    for (from, port, is_open) in [
-        (Some("windlass-agent"), 10301, true),
-        (Some("tenant"), 10301, false),
-        (None, 10301, false),
-        (None, 10300, true),
-        (None, 10302, true),
-        (None, 22, true),
-        (None, 65535, true),
-    ] {
-        let opens = of_vms.iter().any(|policy| opens(policy, from, port));
-        assert_eq!(opens, is_open, "{from:?} {port}");
-    }
-}
-
-/// Whether a policy lets a pod of this name reach a TCP port; `None`: a pod of no name.
-fn opens(policy: &NetworkPolicySpec, from: Option<&str>, port: i32) -> bool {
-    policy.ingress.iter().flatten().any(|rule| {
-        let is_peer = rule.from.as_ref().is_none_or(|peers| {
-            peers.iter().filter_map(|peer| peer.pod_selector.as_ref()).any(|selector| {
-                // Of any VM, by a label of another name.
-                let labels = selector.match_labels.as_ref();
-                let name = labels.and_then(|labels| labels.get("app.kubernetes.io/name"));
-                from.zip(name).is_some_and(|(from, name)| from == name)
-            })
-        });
-        let is_port = rule.ports.iter().flatten().any(|opened| {
-            let Some(IntOrString::Int(first)) = opened.port else { return false };
-            let is_tcp = opened.protocol.as_deref() == Some("TCP");
-            is_tcp && (first..=opened.end_port.unwrap_or(first)).contains(&port)
-        });
-        is_peer && is_port
-    })
 }
 
 /// The API server itself judges pods by the standard `restricted` where a namespace says so.
@@ -412,13 +351,13 @@ fn vm_kind() -> Value {
 }
 
 /// A control plane with our manifests, the plugin and a scheduler.
-struct Installed {
-    plane: ControlPlane,
+pub(crate) struct Installed {
+    pub(crate) plane: ControlPlane,
     plugin: Plugin,
     _scheduler: Scheduler,
 }
 
-async fn installed() -> &'static Installed {
+pub(crate) async fn installed() -> &'static Installed {
     static INSTALLED: OnceCell<Installed> = OnceCell::const_new();
     INSTALLED.get_or_init(Installed::start).await
 }
