@@ -26,11 +26,12 @@ use windlass_lab::{Folder, Guest};
 const HOME: &str = "windlass";
 
 /// What a cluster does with the objects of this test.
-const CONTROLLERS: [&str; 8] = [
+const CONTROLLERS: [&str; 9] = [
     "deployment-controller",
     "replicaset-controller",
     "daemonset-controller",
     "disruption-controller",
+    "resourcequota-controller",
     "namespace-controller",
     "garbage-collector-controller",
     "clusterrole-aggregation-controller",

@@ -8,7 +8,7 @@ use crate::plugin::Plugin;
 use crate::vms::Vms;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ResourceQuota, Secret, Service};
 use kube::api::{
     Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
 };
@@ -140,7 +140,15 @@ async fn pods_of_the_deployments_pass_where_the_rest_is_refused() {
     for name in ["windlass-plugin", "windlass-scheduler"] {
         templates.push((name, deployments.get(name).await.unwrap().spec.unwrap().template));
     }
+    let quotas: Api<ResourceQuota> = Api::namespaced(space.client().clone(), "windlass");
+    let quota = quotas.get("windlass-critical-pods").await.unwrap().spec.unwrap();
+    let [of_classes] = &quota.scope_selector.unwrap().match_expressions.unwrap()[..] else {
+        panic!("one scope, the class")
+    };
+    let classes = of_classes.values.clone().unwrap();
     for (name, template) in templates {
+        let class = template.spec.as_ref().unwrap().priority_class_name.clone().unwrap();
+        assert!(classes.contains(&class), "{name}: no quota allows {class} where it takes one");
         let mut pod = Pod { spec: template.spec, ..Pod::default() };
         pod.metadata.name = Some(name.to_owned());
         space.pods().create(&PostParams::default(), &pod).await.unwrap();
