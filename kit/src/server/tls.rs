@@ -291,8 +291,11 @@ impl TlsFile {
 // === impl Reloads ===
 
 impl Reloads {
-    /// Adds them to what a process exports.
+    /// Adds them to what a process exports, from zero on: an alert takes the first value of a counter for no increase.
     pub fn register(&self, registry: &mut Registry) {
+        for answer in ["done", "failed"] {
+            drop(self.0.get_or_create_owned(&Answer { answer }));
+        }
         let help = "Changed files of certificates that were read again, by what came of it";
         registry.register("certificate_reloads", help, self.0.clone());
     }

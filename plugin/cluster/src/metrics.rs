@@ -2,6 +2,7 @@
 
 use crate::books::ClusterBooks;
 use crate::books::moving::Watermark;
+use crate::certificates::names::{BUNDLE, CLIENT, KEPT};
 use crate::leadership::Epoch;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
@@ -202,10 +203,7 @@ impl Counts {
         let of = "Requests of callers that were denied, by port and reason";
         registry.register("denied", of, self.denials.0.clone());
         self.reloads.register(registry);
-        let of = "Writes of the objects with the plugin's own certificates, by object and answer";
-        registry.register("certificate_writes", of, self.certificates.writes.clone());
-        let of = "Parts of these objects that were found to be of no use";
-        registry.register("certificate_problems", of, self.certificates.problems.clone());
+        self.certificates.register(registry);
         let of = "Writes of headroom pods, by what was written and what came of it";
         registry.register("headroom_writes", of, self.headroom.0.clone());
         let of = "Writes of migrations of VMs, by what was written and what came of it";
@@ -317,6 +315,17 @@ impl Denials {
 // === impl CertificateCounts ===
 
 impl CertificateCounts {
+    fn register(&self, registry: &mut Registry) {
+        let of = "Writes of the objects with the plugin's own certificates, by object and answer";
+        registry.register("certificate_writes", of, self.writes.clone());
+        // From zero on: an alert takes the first value of a counter for no increase.
+        for object in [KEPT, BUNDLE, CLIENT] {
+            drop(self.problems.get_or_create_owned(&CertificateProblem { object }));
+        }
+        let of = "Parts of these objects that were found to be of no use";
+        registry.register("certificate_problems", of, self.problems.clone());
+    }
+
     /// A write of this object was answered so.
     pub fn write(&self, object: &'static str, answer: &'static str) {
         self.writes.get_or_create_owned(&CertificateWrite { object, answer }).inc();
@@ -363,6 +372,30 @@ impl ResizeWrites {
         self.by_answer.get_or_create_owned(&Wrote { write, answer }).inc();
         if let (Some(reason), "done") = (denied, answer) {
             self.given_up.get_or_create_owned(&Reason { reason }).inc();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prometheus_client::encoding::text::encode;
+
+    /// Alerts ask for an increase.
+    #[test]
+    fn what_is_wrong_with_certificates_is_counted_from_the_start() {
+        let (mut registry, mut text) = (Registry::default(), String::new());
+        let counts = Counts::default();
+        counts.reloads.register(&mut registry);
+        counts.certificates.register(&mut registry);
+        encode(&mut text, &registry).expect("a page");
+        for series in [
+            r#"certificate_reloads_total{answer="failed"} 0"#,
+            r#"certificate_problems_total{object="windlass-plugin-tls"} 0"#,
+            r#"certificate_problems_total{object="windlass-plugin-ca"} 0"#,
+            r#"certificate_problems_total{object="windlass-scheduler-tls"} 0"#,
+        ] {
+            assert!(text.contains(series), "{series} is not in:\n{text}");
         }
     }
 }
