@@ -6,6 +6,9 @@ use windlass_repo::{assert_none, files_ending, markdown, read};
 
 const RUNBOOKS: &str = "docs/runbooks.md";
 
+/// Series for which each alert fires, for Prometheus's own tool.
+const TESTS: &str = "deploy/alerts/tests.yaml";
+
 /// What Prometheus itself measures, and its labels of what it reads.
 const UP: &str = "up";
 const OF_PROMETHEUS: [&str; 2] = ["instance", "job"];
@@ -78,6 +81,22 @@ fn every_metric_of_an_alert_is_documented_with_its_labels() {
     assert_none("docs/metrics.md has no such metric or label:", &wrong);
 }
 
+/// No Prometheus runs in CI: what a person has it evaluate is complete.
+#[test]
+fn there_are_series_that_set_off_each_alert_and_series_that_do_not() {
+    let all: Value = serde_saphyr::from_str(&read(TESTS)).expect("YAML");
+    let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+    let tests = list(&all, "tests").into_iter().flat_map(|test| list(&test, "alert_rule_test"));
+    let mut said = BTreeMap::from([(true, BTreeSet::new()), (false, BTreeSet::new())]);
+    for test in tests {
+        let fires = !list(&test, "exp_alerts").is_empty();
+        let name = test["alertname"].as_str().unwrap_or_default().to_owned();
+        said.entry(fires).or_default().insert(name);
+    }
+    let alerts: BTreeSet<String> = alerts().into_iter().map(|alert| alert.name).collect();
+    assert_eq!(said, BTreeMap::from([(true, alerts.clone()), (false, alerts)]));
+}
+
 #[test]
 fn metrics_of_an_expression_are_found_with_their_labels() {
     let expr =
@@ -91,7 +110,8 @@ fn metrics_of_an_expression_are_found_with_their_labels() {
 }
 
 fn alerts() -> Vec<Alert> {
-    let files = files_ending(".yaml").into_iter().filter(|file| file.starts_with("deploy/alerts/"));
+    let is_of_rules = |file: &String| file.starts_with("deploy/alerts/") && file != TESTS;
+    let files = files_ending(".yaml").into_iter().filter(is_of_rules);
     let alerts: Vec<Alert> = files.flat_map(|file| alerts_of(&file)).collect();
     assert!(alerts.len() > 5, "the alerts were not found");
     alerts
