@@ -144,8 +144,9 @@ fn of_autoscaler(program: &str, nodes: Nodes) -> Vec<Finding> {
     }
     if nodes.have_labels {
         found.push(finding(format!(
-            "{program} adds a node for a waiting VM if its node template has what the pod asks for: the labels of kubernetes.pools, and resources of \
-             device plugins such as devices.kubevirt.io/kvm, have to be in the template."
+            "{program} adds a node for a waiting VM if its node template has what the pod asks for: the labels of kubernetes.pool, and resources of \
+             device plugins such as devices.kubevirt.io/kvm, have to be in the template. No template has windlass.dev/vm: for VMs that request it, \
+             use the scheduler of deploy/scheduler."
         )));
     }
     found
