@@ -6,6 +6,7 @@
 //! links nothing of Windlass; what Windlass ships meets it as manifests and as programs.
 //!
 //! - [`plane`]: a control plane, its clients, `kubectl`.
+//! - [`audit`]: what an API server writes down of the requests that it gets.
 //! - [`identity`]: the users of the API server; RBAC decides what each may do.
 //! - [`scheduler`]: kube-scheduler, with extenders.
 //! - [`controllers`]: kube-controller-manager, with the controllers that a test names.
@@ -18,6 +19,7 @@
 #![expect(clippy::unwrap_used, reason = "what fails here fails the test that called it")]
 
 pub mod amounts;
+pub mod audit;
 pub mod controllers;
 pub mod identity;
 pub mod kubelet;
@@ -30,6 +32,7 @@ pub mod space;
 pub mod way;
 
 pub use amounts::Amounts;
+pub use audit::Asked;
 pub use controllers::Controllers;
 pub use identity::Identity;
 pub use kubelet::Kubelet;

@@ -3,12 +3,14 @@
 //! Every program has its own data, ports and log in the control plane's folder, so that any number of them
 //! run beside each other. [`ControlPlane::until`] ends its wait when one of these programs ends.
 
+use crate::audit::{self, Asked};
 use crate::identity::{self, Identity};
 use crate::program::{Program, ports};
 use crate::programs;
 use http::Request;
 use kube::Client;
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -37,6 +39,8 @@ pub struct ControlPlane {
     api_server: Mutex<Program>,
     url: String,
     ports: [u16; 3],
+    /// Whether the API server writes down what Windlass asks.
+    is_audited: bool,
     folder: Folder,
 }
 
@@ -48,8 +52,20 @@ impl ControlPlane {
     /// # Panics
     /// With what the programs said last, if one of them ends, or if they are not ready in time.
     pub async fn start() -> Self {
+        Self::start_with(false).await
+    }
+
+    /// The same, and its API server writes down what the programs of Windlass ask of it: [`Self::asked`].
+    ///
+    /// # Panics
+    /// As [`Self::start`] does.
+    pub async fn start_audited() -> Self {
+        Self::start_with(true).await
+    }
+
+    async fn start_with(is_audited: bool) -> Self {
         for _ in 1..TRIES {
-            let plane = Self::launch();
+            let plane = Self::launch(is_audited);
             match plane.readiness(READY_WITHIN).await {
                 Ok(()) => return plane,
                 Err(words) if words.contains("address already in use") => {}
@@ -57,17 +73,18 @@ impl ControlPlane {
                 Err(words) => panic!("{words}"),
             }
         }
-        let plane = Self::launch();
+        let plane = Self::launch(is_audited);
         plane.readiness(PATIENCE).await.unwrap_or_else(|words| panic!("{words}"));
         plane
     }
 
-    fn launch() -> Self {
+    fn launch(is_audited: bool) -> Self {
         let folder = Folder::create().unwrap();
         let ports = ports();
-        let (etcd, api_server) = (start_etcd(&folder, ports), start_api_server(&folder, ports));
+        let etcd = Mutex::new(start_etcd(&folder, ports));
+        let api_server = Mutex::new(start_api_server(&folder, ports, is_audited));
         let url = format!("https://127.0.0.1:{}", ports[2]);
-        Self { etcd: Mutex::new(etcd), api_server: Mutex::new(api_server), url, ports, folder }
+        Self { etcd, api_server, url, ports, is_audited, folder }
     }
 
     /// Copies what the store has at this moment, for [`Self::go_back`].
@@ -91,7 +108,7 @@ impl ControlPlane {
             fs::remove_dir_all(self.folder.at(STORE)).unwrap();
             copy(&self.folder.at(COPY), &self.folder.at(STORE));
             *etcd = start_etcd(&self.folder, self.ports);
-            *api_server = start_api_server(&self.folder, self.ports);
+            *api_server = start_api_server(&self.folder, self.ports, self.is_audited);
         }
         self.until("the API server is ready", async || self.ready().await).await;
     }
@@ -228,6 +245,12 @@ impl ControlPlane {
         etcd.or_else(|| self.api_server().complaint())
     }
 
+    /// How many requests of each kind the programs of Windlass have sent so far; none of a control plane that is not
+    /// [audited](Self::start_audited).
+    pub fn asked(&self) -> BTreeMap<Asked, u64> {
+        audit::asked(&self.folder)
+    }
+
     /// Its store.
     pub fn etcd(&self) -> MutexGuard<'_, Program> {
         self.etcd.lock().unwrap()
@@ -269,8 +292,12 @@ fn start_etcd(folder: &Folder, [client, peer, _]: [u16; 3]) -> Program {
     Program::start("etcd", folder.path(), etcd_args(folder, client, peer))
 }
 
-fn start_api_server(folder: &Folder, [client, _, secure]: [u16; 3]) -> Program {
-    Program::start("kube-apiserver", folder.path(), api_server_args(folder, client, secure))
+fn start_api_server(folder: &Folder, [client, _, secure]: [u16; 3], is_audited: bool) -> Program {
+    let mut args = api_server_args(folder, client, secure);
+    if is_audited {
+        args.extend(audit::args(folder));
+    }
+    Program::start("kube-apiserver", folder.path(), args)
 }
 
 /// The pair that the API server makes for itself, below the control plane's folder.
