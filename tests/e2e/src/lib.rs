@@ -34,7 +34,7 @@ mod vm;
 
 pub use acts::Who;
 pub use books::Books;
-pub use cluster::{Cluster, Look, Part};
+pub use cluster::{Cluster, Look, Part, Said, Sentences};
 pub use duo::Duo;
 pub use fleet::Fleet;
 pub use host::{Host, Setting};

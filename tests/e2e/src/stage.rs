@@ -144,8 +144,7 @@ impl Stage {
     /// # Errors
     /// Whatever did not come about.
     pub async fn beside_others(gib: u32, vms: &[Vm]) -> Result<Self> {
-        let own = || turn_of("windlass-e2e-beside.lock");
-        Self::plain(gib, own, vms).await
+        Self::plain(gib, turn_beside_others, vms).await
     }
 
     async fn plain(gib: u32, turn: impl Turn, vms: &[Vm]) -> Result<Self> {
@@ -468,6 +467,11 @@ impl<F: FnOnce() -> Result<File> + Send + 'static> Turn for F {}
 /// Waits for this test's turn: two guests under load are what two cores carry.
 pub(crate) fn turn() -> Result<File> {
     turn_of("windlass-e2e.lock")
+}
+
+/// Waits for the turn of a test whose guests are idle most of the time.
+pub(crate) fn turn_beside_others() -> Result<File> {
+    turn_of("windlass-e2e-beside.lock")
 }
 
 fn turn_of(lock: &str) -> Result<File> {

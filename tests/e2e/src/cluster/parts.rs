@@ -5,17 +5,33 @@ use crate::host::free_ports;
 use crate::programs::beside;
 use crate::served::Served;
 use anyhow::{Context, Result, anyhow};
+use serde_json::Value;
 use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use windlass_control_plane::{ControlPlane, Identity, Space};
 use windlass_lab::Folder;
 
-/// The plugin, which makes its own certificates.
-pub(super) async fn plugin(plane: &ControlPlane, folder: &Folder) -> Result<Served> {
-    let kubeconfig = plane.kubeconfig(Identity::Plugin);
+/// The file with the plugin's CA, in the folder of the test.
+pub(super) const CA: &str = "ca.crt";
+/// The file with the token of a person, in the folder of the test.
+pub(super) const TOKEN: &str = "token-of-operator";
+/// For whom tokens of the plugin's callers are made.
+const AUDIENCE: &str = "windlass-plugin";
+/// The account of a person who may get the pods of the test.
+const OPERATOR: &str = "operator";
+
+/// The plugin, which makes its own certificates, and this way to the API server.
+pub(super) async fn plugin(
+    plane: &ControlPlane,
+    way: SocketAddr,
+    folder: &Folder,
+) -> Result<Served> {
+    let kubeconfig = by_way(&plane.kubeconfig(Identity::Plugin), way, folder)?;
     let text = format!(
         "dump_state = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n\
-         [kubernetes]\nkubeconfig = {kubeconfig:?}\nneonvm = true\n\
+         [kubernetes]\nkubeconfig = {kubeconfig:?}\nneonvm = true\nconditions = true\n\
          lease = {{ enabled = false }}\npermits = \"127.0.0.1:0\"\n\
          plain_extender = true\nextender = \"127.0.0.1:0\"\n\
          [[kubernetes.pool]]\nname = \"resized\"\nlabels = {{ \"{RESIZED}\" = \"true\" }}\nmode = \"resize\"\n",
@@ -23,9 +39,11 @@ pub(super) async fn plugin(plane: &ControlPlane, folder: &Folder) -> Result<Serv
     start("windlass-plugin", folder, "plugin", text).await
 }
 
-/// The agent of a node: its pod is there, and it shows a token of that pod to the API server and another to the plugin.
+/// The agent of a node: its pod is there, and it shows a token of that pod to the API server, to which it has this way, and another to
+/// the plugin.
 pub(super) async fn agent(
     plane: &ControlPlane,
+    way: SocketAddr,
     home: &Space<'_>,
     folder: &Folder,
     plugin: &Served,
@@ -33,12 +51,12 @@ pub(super) async fn agent(
 ) -> Result<Served> {
     let pod = home.pods().get(&format!("agent-{node}")).await?;
     let to_plane = home.token(AGENT, "https://kubernetes.default.svc", Some(&pod)).await;
-    let to_plugin = home.token(AGENT, "windlass-plugin", Some(&pod)).await;
-    let kubeconfig = plane.kubeconfig_with(node, &to_plane);
+    let to_plugin = home.token(AGENT, AUDIENCE, Some(&pod)).await;
+    let kubeconfig = by_way(&plane.kubeconfig_with(node, &to_plane), way, folder)?;
     let token = folder.path().join(format!("token-{node}"));
     fs::write(&token, to_plugin)?;
     let permits = plugin.permits.context("the plugin says where it serves permits")?;
-    let (ca, ports) = (folder.path().join("ca.crt"), free_ports()?);
+    let (ca, ports) = (folder.path().join(CA), free_ports()?);
     let pods = folder.path().join(PODS);
     let text = format!(
         "plugin = \"https://{permits}\"\nplugin_ca = {ca:?}\nplugin_token = {token:?}\n\
@@ -50,6 +68,33 @@ pub(super) async fn agent(
     );
     let name = format!("agent-{}", node.rsplit('-').next().unwrap_or(node));
     start("windlass-agent", folder, &name, text).await
+}
+
+/// A person who asks the plugin: an account of the test's namespace that may get pods there.
+pub(super) async fn operator(
+    plane: &ControlPlane,
+    space: &Space<'_>,
+    folder: &Folder,
+) -> Result<()> {
+    let namespace = space.name();
+    space.account(OPERATOR).await;
+    let create = async |what: &[&str]| {
+        plane.kubectl(&[&["--namespace", namespace, "create"], what].concat()).await
+    };
+    create(&["role", OPERATOR, "--verb=get", "--resource=pods"]).await;
+    let account = format!("--serviceaccount={namespace}:{OPERATOR}");
+    create(&["rolebinding", OPERATOR, &format!("--role={OPERATOR}"), &account]).await;
+    fs::write(folder.path().join(TOKEN), space.token(OPERATOR, AUDIENCE, None).await)?;
+    Ok(())
+}
+
+/// A file like this one, by which a program has this way to the API server.
+fn by_way(kubeconfig: &Path, way: SocketAddr, folder: &Folder) -> Result<PathBuf> {
+    let mut config: Value = serde_json::from_str(&fs::read_to_string(kubeconfig)?)?;
+    config["clusters"][0]["cluster"]["server"] = format!("https://{way}").into();
+    let path = folder.path().join(kubeconfig.file_name().context("a file has a name")?);
+    fs::write(&path, config.to_string())?;
+    Ok(path)
 }
 
 async fn start(program: &'static str, folder: &Folder, name: &str, text: String) -> Result<Served> {
