@@ -5,7 +5,7 @@ export WINDLASS_CACHE := $(CACHE)
 export CARGO_TERM_COLOR ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test guests check bench dist images bugs mutants races sim fuzz setup
+.PHONY: help demo test guests alone check bench dist images bugs mutants races sim fuzz setup
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,11 @@ test: setup ## run every test; hosts with guests under load last, one at a time
 guests: setup ## play the stories of real guests in each version of the informant's protocol; GUESTS="v1.1" for one
 	dev/static windlass-informant windlass-lab-load
 	dev/guests $(GUESTS)
+
+alone: setup ## leave two VMs of a cluster alone, and print what is asked of the API server each minute; ALONE=20 for twenty minutes
+	dev/static windlass-informant windlass-lab-load
+	dev/control-plane
+	WINDLASS_ALONE=$(or $(ALONE),10) cargo test --locked --workspace --test left_alone -- --nocapture
 
 check: ## formatting, lints, dependencies, documentation, shell scripts
 	dev/check
