@@ -14,7 +14,7 @@ mod vms;
 use crate::programs::Programs;
 use crate::relay::Relay;
 use crate::served::{Served, last_words};
-use crate::stage::{turn, turn_beside_others};
+use crate::stage::{Turn, turn, turn_beside_others};
 use anyhow::{Context, Result, anyhow};
 pub(crate) use containers::Containers;
 pub use faults::Part;
@@ -91,20 +91,26 @@ impl Cluster {
     /// # Errors
     /// Whatever did not come about.
     pub async fn start(nodes: &[&str]) -> Result<Self> {
-        Self::start_with(nodes, false).await
+        Self::start_with(nodes, turn, false).await
     }
 
-    /// The same, beside whatever else runs: its guests are idle most of the time. Its API server writes down what Windlass asks of it:
-    /// [`Cluster::requests`].
+    /// The same, beside whatever else runs: it waits most of the time.
+    ///
+    /// # Errors
+    /// Whatever did not come about.
+    pub async fn start_beside_others(nodes: &[&str]) -> Result<Self> {
+        Self::start_with(nodes, turn_beside_others, false).await
+    }
+
+    /// The same, and its API server writes down what Windlass asks of it: [`Cluster::requests`].
     ///
     /// # Errors
     /// Whatever did not come about.
     pub async fn start_audited(nodes: &[&str]) -> Result<Self> {
-        Self::start_with(nodes, true).await
+        Self::start_with(nodes, turn_beside_others, true).await
     }
 
-    async fn start_with(nodes: &[&str], is_audited: bool) -> Result<Self> {
-        let turn = if is_audited { turn_beside_others } else { turn };
+    async fn start_with(nodes: &[&str], turn: impl Turn, is_audited: bool) -> Result<Self> {
         let found = move || anyhow::Ok((Programs::find()?, turn()?));
         let (programs, turn) = tokio::task::spawn_blocking(found).await??;
         // What borrows it lives as long as the cluster, which ends its programs.

@@ -460,7 +460,7 @@ async fn limited(guests: &[Guest], spoken: Spoken) -> Result<()> {
 }
 
 /// How a test waits for its turn. Blocks.
-trait Turn: FnOnce() -> Result<File> + Send + 'static {}
+pub(crate) trait Turn: FnOnce() -> Result<File> + Send + 'static {}
 
 impl<F: FnOnce() -> Result<File> + Send + 'static> Turn for F {}
 

@@ -1,6 +1,7 @@
 //! What goes wrong in a cluster, and what people are told of it: the laws hold, scaling goes on afterwards, and
 //! `windlass explain`, the condition of the VM's pod and the events of its object say in words what is the matter while it lasts.
 //!
+//! It waits for conditions most of the time, so it does not wait for its turn: it is told beside the other stories of clusters.
 //! Troubles of one VM last at the same time as those of others: a condition is written at most once a minute for each VM. At every
 //! look at the cluster, the VMs of each node fit it.
 
@@ -27,7 +28,7 @@ const CUT: Duration = Duration::from_secs(15);
 #[tokio::test(flavor = "multi_thread")]
 async fn people_are_told_what_is_wrong_and_that_it_is_over() -> Result<()> {
     let start = Instant::now();
-    let mut cluster = Cluster::start(&["one", "two"]).await?;
+    let mut cluster = Cluster::start_beside_others(&["one", "two"]).await?;
     for (vm, node) in [("a", "one"), ("b", "two"), ("c", "two"), ("d", "two")] {
         cluster.vm_on(vm, node).await?;
     }

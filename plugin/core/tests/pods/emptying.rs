@@ -148,6 +148,8 @@ fn a_vm_that_stays_on_a_node_that_is_emptied_says_why() {
     assert_eq!(words(&pods, "own"), cannot("a pod that is a VM itself cannot be moved"));
     pods.migration_seen(migration("large"), NOW);
     assert_eq!(words(&pods, "large").0, Scaling::Moving, "a person has it move");
+    pods.migration_gone(&migration("large").name, "uid of large", NOW);
+    assert_eq!(plan(&pods), [begin("leaves", "n1")]);
 
     let taint = Taint {
         key: "node.kubernetes.io/unreachable".to_owned(),
