@@ -100,14 +100,8 @@ fn a_condition_says_what_an_operator_has_to_know_first() {
             "No informant.",
         ),
     ] {
-        let facts = Facts {
-            known: &known,
-            problems,
-            not_resized: None,
-            stays: None,
-            listening_since: at(50),
-        };
-        let Condition { reason: is, message: says } = facts.judge(NOW);
+        let of_vm = Facts { problems, listening_since: at(50), ..facts(&known) };
+        let Condition { reason: is, message: says } = of_vm.judge(NOW);
         assert_eq!((is, says.as_str()), (reason, message));
         assert!(!says.contains("other-tenant"), "a condition names no other VM: {says}");
     }
@@ -117,14 +111,8 @@ fn a_condition_says_what_an_operator_has_to_know_first() {
 fn a_pod_that_is_not_resized_is_named_where_a_permit_waits_for_it() {
     let known = Known { told: Some(Told::new(None, Why::Room, "waits")), ..calm() };
     let judge = |not_resized| {
-        let facts = Facts {
-            known: &known,
-            problems: &[],
-            not_resized,
-            stays: None,
-            listening_since: at(0),
-        };
-        facts.judge(NOW).reason
+        let of_vm = Facts { not_resized, ..facts(&known) };
+        of_vm.judge(NOW).reason
     };
     assert_eq!(judge(Some("limits")), Scaling::PodNotResized);
     assert_eq!(judge(None), Scaling::PermitWaits);
@@ -160,14 +148,8 @@ fn a_vm_waits_for_its_permit_only_while_the_books_give_it_less_than_its_goal() {
         let told = Some(Told::new(goal, why, WAITS));
         let known = Known { told, permit, short: short.into_iter().collect(), ..calm() };
         let judge = |not_resized| {
-            let facts = Facts {
-                known: &known,
-                problems: &[],
-                not_resized,
-                stays: None,
-                listening_since: at(0),
-            };
-            facts.judge(NOW)
+            let of_vm = Facts { not_resized, ..facts(&known) };
+            of_vm.judge(NOW)
         };
         let expected = Condition { reason, message: message.to_owned() };
         assert_eq!(judge(None), expected, "{why} {goal:?} {permit:?}");
@@ -180,14 +162,8 @@ fn a_vm_waits_for_its_permit_only_while_the_books_give_it_less_than_its_goal() {
 fn a_plugin_that_just_began_blames_no_agent() {
     let known = Known { heard: None, ..calm() };
     let judge = |since| {
-        let facts = Facts {
-            known: &known,
-            problems: &[],
-            not_resized: None,
-            stays: None,
-            listening_since: since,
-        };
-        facts.judge(NOW).reason
+        let of_vm = Facts { listening_since: since, ..facts(&known) };
+        of_vm.judge(NOW).reason
     };
     assert_eq!((judge(at(71)), judge(at(70))), (Scaling::Following, Scaling::AgentSilent));
 }
@@ -316,6 +292,11 @@ fn short(held: Option<Held>, over: u64) -> Shortage {
 
 fn size(cores: u64, gib: u64) -> Resources {
     Resources { cpu: MilliCpu::from_cores(cores), mem: Bytes::from_gib(gib) }
+}
+
+/// Nothing is wrong beside what is known.
+fn facts(known: &Known) -> Facts<'_> {
+    Facts { known, problems: &[], not_resized: None, stays: None, listening_since: at(0) }
 }
 
 fn calm() -> Known {

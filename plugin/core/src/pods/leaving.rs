@@ -23,6 +23,7 @@ use crate::pods::migration::{Migrations, Move, Step};
 use crate::pods::rooms::Rooms;
 use crate::stays::Stays;
 use std::cmp::Reverse;
+use std::ops::Deref;
 use std::time::Duration;
 use windlass_protocol::pod::PodVm;
 use windlass_protocol::{Axis, Bytes, MilliCpu, Moment, Resources, VmName};
@@ -156,15 +157,17 @@ impl<N: Node> Pods<N> {
 
     /// The nodes that VMs are to leave.
     fn full(&self, now: Moment) -> Vec<(&str, Full)> {
-        let is_cordoned =
-            |held: &HeldNode<N>| held.there().is_some_and(|seen| seen.hold.is_cordoned);
-        let is_emptied = |held| self.pools.empties_cordoned && is_cordoned(held);
         let full = |name, held| {
-            let may_leave = if is_emptied(held) { Self::emptied } else { Self::pressure };
+            let may_leave = if self.is_emptied(held) { Self::emptied } else { Self::pressure };
             may_leave(self, name, held, now)
         };
         let nodes = self.nodes.in_order().into_iter().map(|(name, held)| (&**name, held));
         nodes.filter_map(|(name, held)| Some((name, full(name, held)?))).collect()
+    }
+
+    /// Whether all VMs are to leave a node.
+    fn is_emptied(&self, held: &HeldNode<N>) -> bool {
+        self.pools.empties_cordoned && held.there().is_some_and(|seen| seen.hold.is_cordoned)
     }
 
     /// Who may leave a node that is emptied; `None`: nobody.
@@ -250,15 +253,14 @@ impl<N: Node> Pods<N> {
     }
 
     /// Why a VM stays on a node that is emptied, unless it moves or may do so soon.
-    pub(super) fn stays(
+    pub(super) fn stays<'a>(
         &self,
         (known, vm): (&Known, &PodVm),
         (name, held): (&str, &HeldNode<N>),
         size: Resources,
-        rooms: &Rooms<'_>,
+        rooms: &impl Deref<Target = Rooms<'a>>,
     ) -> Option<Stays> {
-        let seen = held.there().filter(|seen| seen.hold.is_cordoned)?;
-        if !self.pools.empties_cordoned || self.migrations.is_moving(&vm.object) {
+        if !self.is_emptied(held) || self.migrations.is_moving(&vm.object) {
             return None;
         }
         if known.other_object().is_none() {
@@ -267,7 +269,7 @@ impl<N: Node> Pods<N> {
         if !vm.may_move {
             return Some(Stays::MayNotMove);
         }
-        if seen.is_silent {
+        if held.there().is_some_and(|seen| seen.is_silent) {
             return Some(Stays::NodeSilent);
         }
         (vm.controller.is_some() && !rooms.have(name, size)).then_some(Stays::NoRoom(size))

@@ -9,6 +9,8 @@ use crate::pods::held::HeldNode;
 use crate::pods::known::Known;
 use crate::pods::pools::Mode;
 use crate::pods::rooms::Rooms;
+use std::cell::LazyCell;
+use std::ops::Deref;
 use std::sync::Arc;
 use windlass_protocol::vm_view::{VmView, VmViews};
 use windlass_protocol::{Moment, VmName};
@@ -30,7 +32,7 @@ impl<N: Node> Pods<N> {
             .filter(|name| namespace.is_none_or(|only| name.namespace == only))
             .collect();
         names.sort_unstable();
-        let rooms = self.rooms_where_emptied();
+        let rooms = LazyCell::new(|| self.rooms());
         let views = |name: &&Arc<VmName>| self.view(now, listening_since, name, &rooms);
         let vms: Vec<_> = names.iter().take(most).filter_map(views).collect();
         VmViews { at: now, vms, left_out: names.len().saturating_sub(most) }
@@ -39,7 +41,7 @@ impl<N: Node> Pods<N> {
     /// The VMs that are called this: the pod of this name, or those that run the object of this name.
     pub fn views_of(&self, now: Moment, listening_since: Moment, name: &VmName) -> VmViews {
         let of_object = self.objects.pods.get(name).into_iter().flatten().map(|pod| &**pod);
-        let (own, rooms) = ([name].into_iter(), self.rooms_where_emptied());
+        let (own, rooms) = ([name].into_iter(), LazyCell::new(|| self.rooms()));
         let view = |pod| self.view(now, listening_since, pod, &rooms);
         let views = own.chain(of_object).filter_map(view);
         VmViews { at: now, vms: views.collect(), left_out: 0 }
@@ -47,7 +49,7 @@ impl<N: Node> Pods<N> {
 
     /// The condition of each VM that is on a node, and what its pod shows of it. Of pods that go nothing is written.
     pub fn looks(&self, now: Moment, listening_since: Moment) -> Vec<Look> {
-        let rooms = self.rooms_where_emptied();
+        let rooms = LazyCell::new(|| self.rooms());
         let look = |name: &Arc<VmName>| {
             let known = self.pods.get(name).filter(|known| !known.is_terminating())?;
             let (view, vm) = (self.view(now, listening_since, name, &rooms)?, known.vm()?);
@@ -87,17 +89,13 @@ impl<N: Node> Pods<N> {
         }
     }
 
-    /// What keeps a VM on a node that is emptied is asked of no other.
-    fn rooms_where_emptied(&self) -> Rooms<'_> {
-        if self.pools.empties_cordoned { self.rooms() } else { Rooms::default() }
-    }
-
-    fn view(
-        &self,
+    /// `rooms` is looked at for VMs alone that are to leave their nodes.
+    fn view<'a>(
+        &'a self,
         now: Moment,
         listening_since: Moment,
         pod: &VmName,
-        rooms: &Rooms<'_>,
+        rooms: &impl Deref<Target = Rooms<'a>>,
     ) -> Option<VmView> {
         let known = self.pods.get(pod)?;
         let (vm, node) = (known.vm()?, known.place()?);

@@ -97,9 +97,7 @@ fn two_nodes_that_are_emptied_at_once_do_not_share_one_place() {
 /// A node that takes no pods is no place to go.
 #[test]
 fn nobody_leaves_for_a_node_that_takes_no_pods() {
-    let taint =
-        |key: &str| Taint { key: key.to_owned(), value: String::new(), effect: Effect::NoSchedule };
-    let tainted = |key: &str| Node { taints: vec![taint(key)], ..again("n2") };
+    let tainted = |key| tainted("n2", key);
     let is_short = Node { has_memory_pressure: true, ..again("n2") };
     for (other, is_chosen) in [
         (Node { is_unschedulable: true, ..again("n2") }, false),
@@ -151,12 +149,8 @@ fn a_vm_that_stays_on_a_node_that_is_emptied_says_why() {
     pods.migration_gone(&migration("large").name, "uid of large", NOW);
     assert_eq!(plan(&pods), [begin("leaves", "n1")]);
 
-    let taint = Taint {
-        key: "node.kubernetes.io/unreachable".to_owned(),
-        value: String::new(),
-        effect: Effect::NoExecute,
-    };
-    let silent = Node { is_unschedulable: true, taints: vec![taint], ..again("n1") };
+    let silent = tainted("n1", "node.kubernetes.io/unreachable");
+    let silent = Node { is_unschedulable: true, ..silent };
     pods.node_seen(&silent, || unreachable!("its books are there"));
     assert_eq!(words(&pods, "leaves"), cannot("the kubelet of the node is silent"));
     assert_eq!(plan(&pods), [], "its migration would not end");
@@ -184,6 +178,12 @@ fn listed(mut pods: Pods<Held>, cordoned: &[&str]) -> Pods<Held> {
 /// A later revision of a node of ten units.
 fn again(name: &str) -> Node {
     Node { revision: "again".to_owned(), ..node(name, cu(10)) }
+}
+
+/// The same, with this taint.
+fn tainted(name: &str, key: &str) -> Node {
+    let (key, value) = (key.to_owned(), String::new());
+    Node { taints: vec![Taint { key, value, effect: Effect::NoSchedule }], ..again(name) }
 }
 
 fn forbidding(vm: &str) -> Pod {
