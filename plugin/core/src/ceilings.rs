@@ -241,12 +241,13 @@ impl Recorded {
     }
 
     /// Looks at the ceiling of a VM that needs `needed`, on a node whose ceilings exceed its room by `over`: whether a
-    /// write is called for. What the write lowers is taken off `over`.
+    /// write is called for. What the write lowers is taken off `over`. A VM that leaves its node needs no headroom: the node
+    /// that it moves to has to have room for its ceiling.
     pub(crate) fn look(
         &mut self,
         now: Moment,
-        needed: Resources,
-        grain: Resources,
+        (needed, grain): (Resources, Resources),
+        leaves: bool,
         over: &mut Resources,
     ) -> bool {
         self.believe(now);
@@ -256,10 +257,11 @@ impl Recorded {
         let most = self.most();
         let spared = most.saturating_sub(needed);
         let is_crowded = !spared.cpu.min(over.cpu).is_zero() || !spared.mem.min(over.mem).is_zero();
-        let wish = generous(needed, self.step.max(grain), self.max);
+        let generous = generous(needed, self.step.max(grain), self.max);
+        let wish = if leaves { needed } else { generous };
         let high_since = (!wish.covers(most)).then(|| self.high_since.unwrap_or(now));
         self.high_since = high_since;
-        let is_high = high_since.is_some_and(|since| now >= since.after(LOWERED_AFTER));
+        let is_high = high_since.is_some_and(|since| leaves || now >= since.after(LOWERED_AFTER));
         let is_low = self.known.is_none_or(|known| !known.size.covers(needed));
         if is_crowded {
             *over = over.saturating_sub(spared);

@@ -122,6 +122,11 @@ impl Entry {
         self.reserved().max(ceiling.unwrap_or_default())
     }
 
+    /// Whether it moves, or another pod was placed for what its VM has: it does not grow.
+    pub(crate) fn moves(&self) -> bool {
+        self.moving != Moving::No
+    }
+
     /// Whether this may be a late word of the agent of another VM that had the name: it names a last permit, as long as no agent has
     /// spoken.
     pub(crate) fn may_be_of_another(&mut self, now: Moment, ask: &Ask) -> bool {
@@ -335,7 +340,7 @@ impl Entry {
         self.cover.forget(now);
         self.cover.wants(ask.wanted, promised);
         let enough = self.reserved().covers(ask.wanted);
-        let stays = self.moving != Moving::No;
+        let stays = self.moves();
         self.claim = (!enough && !stays).then(|| Claim {
             wanted: ask.wanted,
             until: now.after(CLAIM_LASTS),

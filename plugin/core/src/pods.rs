@@ -340,7 +340,9 @@ impl<N: Node> Pods<N> {
         let pod = self.judged(pod);
         let name = pod.name.clone();
         let next = match self.pods.get(&name) {
-            Some(known) if known.uid == pod.uid => known.clone().listed(pod),
+            Some(known) if known.uid == pod.uid => {
+                known.clone().listed(pod).had(self.reserved_at(&name))
+            }
             // Which of both is older, only a read of the pod that was placed can say.
             Some(known) if known.placed.node().is_some() => return Freed::default(),
             known => {

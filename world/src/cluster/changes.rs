@@ -12,6 +12,7 @@ use crate::cluster::laws::taken_of;
 use crate::cluster::nodes::{Sharing, is_resized, node, node_name};
 use crate::cluster::steps::{Step, cu};
 use crate::cluster::{ClusterWorld, Due};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 use windlass_plugin_core::cluster::Node as _;
@@ -124,6 +125,10 @@ impl ClusterWorld {
         let before: Vec<_> = self.api.nodes.values().cloned().collect();
         before.iter().for_each(|node| self.upset(&node.name, cu(ANY)));
         self.api.go_back();
+        let vms = self.api.pods.values().filter(|pod| pod.vm.is_some());
+        let ended = vms.filter(|pod| !self.agents.contains_key(&pod.uid));
+        let ended: BTreeSet<&str> = ended.map(|pod| pod.uid.as_str()).collect();
+        self.kubelets.values_mut().for_each(|kubelet| kubelet.forget(&ended));
         for node in before {
             // A kubelet makes the object of its node anew.
             if !self.api.nodes.contains_key(&node.name) {

@@ -84,6 +84,11 @@ impl Kubelet {
         looked
     }
 
+    /// These pods have ended. It starts one anew that is said to be there after all.
+    pub(crate) fn forget(&mut self, ended: &BTreeSet<&str>) {
+        self.admitted.retain(|uid, _| !ended.contains(uid.as_str()));
+    }
+
     /// It says of its pods what it has done. Whether there is more to say: limits came into force meanwhile.
     pub(crate) fn report(&mut self, api: &mut Api, node: &str) -> bool {
         let pods: Vec<_> = api.on(node).cloned().collect();

@@ -6,7 +6,7 @@
 
 use super::Books;
 use crate::ceilings::{CeilingWrite, FirstCeiling};
-use crate::entry::{Basis, Entry};
+use crate::entry::{Basis, Entry, Moving};
 use crate::tally::Sum;
 use windlass_protocol::pod::Ceiling;
 use windlass_protocol::{Moment, Resources, VmName};
@@ -22,6 +22,7 @@ impl Books {
         self.change(vm, |entry| {
             sent = entry.ceiling_of_before(epoch);
             let (needed, grain) = (entry.reserved(), entry.record.grain);
+            let room = if entry.moves() { Resources::ZERO } else { room };
             let Some(recorded) = entry.cover.recorded_mut() else { return };
             let size = recorded.rounded(needed, grain, room);
             sent = recorded.send(epoch, size);
@@ -85,24 +86,30 @@ impl Books {
         });
     }
 
-    /// The VMs whose ceilings are to be lowered or raised though no agent asks: too high for long, too high for a node
-    /// that is full, too low, or where nothing covers what a VM was permitted before its pod was resized.
+    /// The VMs whose ceilings are to be lowered or raised though no agent asks: too high for long, for a node that is full
+    /// or for a VM that is to leave its node, too low, or where nothing covers what a VM was permitted before its pod was resized.
     pub fn ceilings_to_mend(&mut self, now: Moment) -> Vec<VmName> {
         let all = self.vms.values().map(Entry::counted_later);
         let mut over = sum(all).saturating_sub(self.room);
         let mut due = Vec::new();
         for entry in self.vms.in_order_mut() {
             let (needed, grain) = (entry.reserved(), entry.record.grain);
+            let leaves = matches!(entry.moving, Moving::Due | Moving::Told(_));
             if entry.is_unrecorded() {
                 due.push((*entry.name).clone());
             }
             let is_spoken = matches!(entry.basis, Basis::Spoken { .. });
             let Some(recorded) = entry.cover.recorded_mut().filter(|_| is_spoken) else { continue };
-            if recorded.look(now, needed, grain, &mut over) {
+            if recorded.look(now, (needed, grain), leaves, &mut over) {
                 due.push((*entry.name).clone());
             }
         }
         due
+    }
+
+    /// What a later leader may count this VM with, if it is in the books: where it moves, it comes with that.
+    pub(crate) fn counted_later(&self, vm: &VmName) -> Option<Resources> {
+        self.vms.get(vm).map(Entry::counted_later)
     }
 
     /// What a later leader may count the node's other VMs with.

@@ -1,7 +1,7 @@
 //! What people are told of a VM: what its agent said last, and what the books say of it.
 
 use super::Books;
-use crate::entry::{Basis, Moving};
+use crate::entry::Basis;
 use crate::heard::{Heard, Last};
 use windlass_protocol::plugin::{Told, Why};
 use windlass_protocol::timing::CLAIM_LASTS;
@@ -82,7 +82,7 @@ impl Books {
                 Basis::Presumed(_) | Basis::Silent(_) => None,
                 Basis::Spoken { permit, .. } => Some(permit),
             },
-            moves: entry.moving != Moving::No,
+            moves: entry.moves(),
         })
     }
 }

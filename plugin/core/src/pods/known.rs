@@ -15,6 +15,8 @@
 //!   └───────────────────────┴──────────────────────────────┘
 //!     refused, or on no node, on another, ended, gone
 //! ```
+//!
+//! A place that an API server that went back does not know any more is *lost*: the VM may be there, until its kubelet looks.
 
 use crate::ceilings::is_of_binding;
 use crate::pods::record::Record;
@@ -109,6 +111,8 @@ pub(crate) enum Placed {
     Bound { node: Arc<str>, reserved: Resources },
     /// It is bound where it was placed, and shows it.
     Shown { node: Arc<str>, reserved: Resources },
+    /// It was on this node, by what is not so any more: where it is placed there again, its VM may have what it had.
+    Lost { node: Arc<str>, reserved: Resources },
 }
 
 // === impl Known ===
@@ -174,6 +178,15 @@ impl Known {
             sent.state = sent.state.listed();
         }
         Self { placed, sent, ..Self::of(pod, Told::Watched) }.still((self.vm, self.record))
+    }
+
+    /// It had this place, with this reserved for it, and may have none any more.
+    pub(crate) fn had(self, place: Option<(Arc<str>, Resources)>) -> Self {
+        let has_none = self.is_vm() && !self.has_ended && self.place().is_none();
+        match place.filter(|_| has_none) {
+            Some((node, reserved)) => Self { placed: Placed::Lost { node, reserved }, ..self },
+            None => self,
+        }
     }
 
     /// A pod that was a VM is one to its end, whatever its labels say: the VM may have what it was granted.
@@ -255,7 +268,7 @@ impl Known {
         let ceiling = self.record.ceiling(vm);
         let recorded = ceiling.map(|ceiling| ceiling.size);
         let counted = match &self.placed {
-            Placed::No => Counted::AtMost(recorded.unwrap_or(vm.bounds.max)),
+            Placed::No | Placed::Lost { .. } => Counted::AtMost(recorded.unwrap_or(vm.bounds.max)),
             // The headroom of the ceiling that these books had recorded with the binding is promised to no agent yet.
             Placed::Shown { reserved, .. } => match recorded {
                 Some(size) if !ceiling.is_some_and(is_of_binding) => Counted::AtMost(size),
@@ -301,15 +314,28 @@ impl Placed {
     pub(crate) fn node(&self) -> Option<&str> {
         match self {
             Self::UnderWay { node, .. } | Self::Bound { node, .. } => Some(node),
-            Self::No | Self::Shown { .. } => None,
+            Self::No | Self::Shown { .. } | Self::Lost { .. } => None,
+        }
+    }
+
+    /// What may be on this node yet, which the pod lost.
+    pub(crate) fn lost(&self, from: &str) -> Resources {
+        match self {
+            Self::Lost { node, reserved } if **node == *from => *reserved,
+            Self::No
+            | Self::UnderWay { .. }
+            | Self::Bound { .. }
+            | Self::Shown { .. }
+            | Self::Lost { .. } => Resources::ZERO,
         }
     }
 
     fn node_mut(&mut self) -> Option<&mut Arc<str>> {
         match self {
-            Self::UnderWay { node, .. } | Self::Bound { node, .. } | Self::Shown { node, .. } => {
-                Some(node)
-            }
+            Self::UnderWay { node, .. }
+            | Self::Bound { node, .. }
+            | Self::Shown { node, .. }
+            | Self::Lost { node, .. } => Some(node),
             Self::No => None,
         }
     }
@@ -320,7 +346,7 @@ impl Placed {
             Self::UnderWay { reserved, .. }
             | Self::Bound { reserved, .. }
             | Self::Shown { reserved, .. } => Some(*reserved),
-            Self::No => None,
+            Self::No | Self::Lost { .. } => None,
         }
     }
 
@@ -328,7 +354,7 @@ impl Placed {
     pub(crate) const fn is_bound(&self) -> bool {
         match self {
             Self::Bound { .. } | Self::Shown { .. } => true,
-            Self::No | Self::UnderWay { .. } => false,
+            Self::No | Self::UnderWay { .. } | Self::Lost { .. } => false,
         }
     }
 
@@ -353,9 +379,11 @@ impl Placed {
     /// The watch or a list shows the pod.
     fn shown(self, pod: &Pod) -> Self {
         match (self, &pod.node) {
-            (Self::No, _) | (Self::Shown { .. }, None) => Self::No,
+            (Self::No, _) | (Self::Shown { .. }, None) | (Self::Lost { .. }, Some(_)) => Self::No,
             (_, _) if pod.phase.is_ended() => Self::No,
-            (placed, None) => placed,
+            (placed @ (Self::UnderWay { .. } | Self::Bound { .. } | Self::Lost { .. }), None) => {
+                placed
+            }
             (
                 Self::UnderWay { node, reserved, .. }
                 | Self::Bound { node, reserved }
@@ -379,6 +407,7 @@ impl Placed {
                 let reserved = if *node == **on { reserved } else { Share::of(pod).most() };
                 Self::Bound { node: on.as_str().into(), reserved }
             }
+            (Self::Lost { .. }, Some(_)) => Self::No,
             (placed, _) => placed,
         }
     }

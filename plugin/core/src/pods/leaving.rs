@@ -127,13 +127,13 @@ impl<N: Node> Pods<N> {
         })
     }
 
-    /// What the VM of this pod has on another node: the pod is the one that it moves to, and it comes with that. No word of its migration
-    /// may have come yet.
+    /// What the VM of this pod has on another node: the pod is the one that it moves to, and it comes with that, and with its
+    /// ceiling once its object names this pod. No word of its migration may have come yet.
     pub(super) fn arrives_with(&self, pod: &VmName, vm: Option<&PodVm>) -> Resources {
         let pods = vm.and_then(|vm| self.objects.pods.get(&vm.object));
         let others = pods.into_iter().flatten().filter(|name| ***name != *pod);
         let sizes = others
-            .filter_map(|name| self.books_of(name)?.with_books(|books| books.reserved_for(name)));
+            .filter_map(|name| self.books_of(name)?.with_books(|books| books.counted_later(name)));
         sizes.fold(Resources::ZERO, Resources::max)
     }
 

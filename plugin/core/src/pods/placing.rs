@@ -159,16 +159,17 @@ impl<N: Node> Pods<N> {
         self.note_namesake(&name, None, Some(&mut next));
         self.objects.show_to(&pod.name, &mut next);
         let asked = next.share().asked().max(self.comes_with(&pod.name, pod.vm.as_deref()));
+        let reserved = asked.max(next.placed.lost(node));
         next.placed = Placed::UnderWay {
             node: node.into(),
-            reserved: asked,
+            reserved,
             sent: vec![pod.revision.clone()],
             attempts: 1,
         };
         self.replaced_by(pod);
         let held = self.nodes.get_mut(node);
-        let reserved = held.and_then(|held| held.reserve(&name, next.share(), asked));
-        match reserved.ok_or_else(|| WhyNot::UnknownNode(node.to_owned()))? {
+        let done = held.and_then(|held| held.reserve(&name, next.share(), asked));
+        match done.ok_or_else(|| WhyNot::UnknownNode(node.to_owned()))? {
             Err(short) => {
                 self.refused(pod);
                 Err(WhyNot::NoRoom { node: node.to_owned(), short })
@@ -181,7 +182,7 @@ impl<N: Node> Pods<N> {
                 self.newcomers.push(Arc::clone(&name));
                 self.pods.insert(name, next);
                 self.mark_pod(&pod.name);
-                Ok(placement(pod, node, asked, false))
+                Ok(placement(pod, node, reserved, false))
             }
         }
     }
@@ -200,7 +201,7 @@ impl<N: Node> Pods<N> {
             Outcome::Refused => match known.placed {
                 Placed::UnderWay { attempts: 1, .. } => self.release(name),
                 Placed::UnderWay { .. } | Placed::Bound { .. } => Settled::Open,
-                Placed::No | Placed::Shown { .. } => Settled::Unknown,
+                Placed::No | Placed::Shown { .. } | Placed::Lost { .. } => Settled::Unknown,
             },
             Outcome::Read(Some(pod)) if pod.uid == uid => self.settle_read(*pod),
             Outcome::Read(other) => {
@@ -296,7 +297,10 @@ impl<N: Node> Pods<N> {
         let before = self.pods.get(&name).map(|known| known.placed.clone());
         let may_follow = match &before {
             Some(Placed::UnderWay { sent, .. }) => sent.contains(&pod.revision),
-            Some(Placed::No | Placed::Bound { .. } | Placed::Shown { .. }) | None => false,
+            Some(
+                Placed::No | Placed::Bound { .. } | Placed::Shown { .. } | Placed::Lost { .. },
+            )
+            | None => false,
         };
         let is_bound = pod.node.is_some();
         let freed = self.take(pod, Told::Read);
@@ -313,11 +317,17 @@ impl<N: Node> Pods<N> {
 
     /// The placement of this pod ends, and what was reserved is free.
     fn release(&mut self, name: &VmName) -> Settled {
-        let mut next = self.pods.get(name).cloned();
+        let (mut next, place) = (self.pods.get(name).cloned(), self.reserved_at(name));
         if let Some(known) = &mut next {
             known.placed = Placed::No;
         }
-        Settled::Released(self.put(name, next))
+        Settled::Released(self.put(name, next.map(|known| known.had(place))))
+    }
+
+    /// Where a pod has its place, and what is reserved for it there.
+    pub(super) fn reserved_at(&self, name: &VmName) -> Option<(Arc<str>, Resources)> {
+        let node = self.pods.get(name)?.place()?.into();
+        Some((node, self.books_of(name)?.with_books(|books| books.reserved_for(name))?))
     }
 }
 

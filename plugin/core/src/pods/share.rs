@@ -195,6 +195,10 @@ impl Own {
         let asked = requests.max(vm.bounds.min).max(has);
         let asked = Resources { mem: asked.mem.round_up(vm.memory_slot), ..asked };
         let more = match counted {
+            // It had more where it is placed again.
+            Counted::AsPlaced(size) if is_object && !asked.covers(size) => {
+                size.max(size_of(recorded))
+            }
             _ if is_object => size_of(recorded),
             // What its pod requests beside it counts apart.
             Counted::AsPlaced(size) if asked.covers(size) => own.starts_with(vm.bounds.min),

@@ -1,6 +1,7 @@
 //! VMs whose pods belong to objects of another project: their ceilings are on those objects.
 
 use crate::cluster::{Held, NOW, at, booked, cluster_of, cu, node, on, place, room, vm};
+use crate::leaving::migration;
 use std::collections::BTreeSet;
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::pods::{CeilingOn, Pools};
@@ -172,7 +173,7 @@ fn a_vm_does_not_grow_while_another_pod_of_it_takes_room() {
     written(&pods, write.next);
     assert_eq!(propose(&pods, Some(1), 3), Some(3));
     place(&mut pods, &target, "m");
-    assert_eq!(booked(&pods, "m", "a-2"), Some(cu(3)));
+    assert_eq!(booked(&pods, "m", "a-2"), Some(cu(4)), "its ceiling comes with it");
     assert_eq!(propose(&pods, Some(3), 4), Some(3));
     assert_eq!(
         propose(&pods, Some(3), 2),
@@ -182,6 +183,44 @@ fn a_vm_does_not_grow_while_another_pod_of_it_takes_room() {
     let going = Pod { is_terminating: true, ..at("2", on("m", target)) };
     pods.pod_seen(going);
     assert_eq!(propose(&pods, Some(2), 4), Some(4), "the other pod goes");
+}
+
+/// Found by the simulation: a node was promised twice the headroom of a ceiling that came with a VM.
+#[test]
+fn a_vm_that_moves_leaves_the_headroom_of_its_ceiling_behind() {
+    let mut pods = starts_on(8, &[("m", 3)]);
+    assert_eq!(propose(&pods, Some(1), 3), None);
+    let (_, write) = pods.ceiling_due(&name("a-1"), 1).unwrap();
+    assert_eq!(write.next.size, cu(4));
+    written(&pods, write.next);
+    assert_eq!(propose(&pods, Some(1), 3), Some(3));
+    let target = pod("a-2");
+    pods.pod_seen(target.clone());
+    assert!(pods.place(&target, "m").is_err(), "its ceiling of 4 counts");
+    assert_eq!(to_lower(&pods), [], "it may grow");
+    pods.migration_seen(migration("a"), NOW);
+    assert_eq!(to_lower(&pods), [name("a-1")]);
+    let (_, write) = pods.ceiling_due(&name("a-1"), 1).unwrap();
+    assert_eq!(write.next.size, cu(3));
+    written(&pods, write.next);
+    let freed = pods.object_seen(Object { ceiling: Some(3), has: 3, ..OBJECT }.seen());
+    assert!(!freed.is_empty(), "its other pod fits now");
+    place(&mut pods, &target, "m");
+    pods.pod_seen(on("m", target));
+    pods.object_seen(Object { ceiling: Some(3), has: 3, pod: "a-2" }.seen());
+    assert_eq!((booked(&pods, "m", "a-2"), room(&pods, "m")), (Some(cu(3)), (3, 0)));
+    assert_eq!(to_lower(&pods), [], "it is as low as it gets");
+}
+
+/// A write that is under way may be in force by the time that the object names the pod.
+#[test]
+fn a_ceiling_that_is_being_recorded_comes_with_a_vm_too() {
+    let mut pods = starts_on(8, &[("m", 8)]);
+    assert_eq!(propose(&pods, Some(1), 2), None);
+    let (_, write) = pods.ceiling_due(&name("a-1"), 1).unwrap();
+    assert_eq!(write.next.size, cu(3));
+    place(&mut pods, &pod("a-2"), "m");
+    assert_eq!(booked(&pods, "m", "a-2"), Some(cu(3)));
 }
 
 /// Found by the simulation: what an agent had written into the object was not known yet when the VM's pod was made anew.
@@ -315,6 +354,23 @@ impl Object {
             problems: Vec::new(),
         }
     }
+}
+
+/// The VM `a` starts on a node of this size. There are these nodes, too.
+fn starts_on(units: u64, others: &[(&str, u64)]) -> Pods<Held> {
+    let mut pods = followed(units);
+    for (other, units) in others {
+        pods.node_seen(&node(other, cu(*units)), Held::empty);
+    }
+    pods.migrations_listed(Vec::new(), NOW);
+    pods.object_seen(Object { has: 1, ..OBJECT }.seen());
+    pods.pod_seen(on("n", pod("a-1")));
+    pods
+}
+
+/// The VMs of the node `n` whose ceilings are to be written though no agent asks.
+fn to_lower(pods: &Pods<Held>) -> Vec<VmName> {
+    pods.node("n").unwrap().with_books(|books| books.ceilings_to_mend(NOW))
 }
 
 /// A cluster of one node, in which objects of VMs are followed.

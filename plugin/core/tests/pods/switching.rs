@@ -64,6 +64,18 @@ fn what_a_pod_requests_beside_its_vm_is_told_to_no_vm_without_a_ceiling() {
     assert_eq!(booked(&pods, "n", "a"), Some(cu(3)), "what its pod requests");
 }
 
+/// A kubelet has allocated more to it than the API server that went back knows.
+#[test]
+fn a_pod_that_lost_its_node_is_placed_there_with_what_it_had_where_pods_are_resized() {
+    let mut pods = resized(6);
+    grown(&mut pods, "a", 3);
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(3)));
+    let before = Pod { node: None, ..at("before", pod("a", settled(1))) };
+    pods.pods_listed(vec![before.clone()]);
+    place(&mut pods, &before, "n");
+    assert_eq!(booked(&pods, "n", "a"), Some(cu(3)));
+}
+
 /// It had more than its pod before the node came to be resized, and nothing takes that away from it.
 #[test]
 fn a_node_that_comes_to_be_resized_is_over_full_with_what_pods_request_beside_their_vms() {

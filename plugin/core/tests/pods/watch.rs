@@ -182,6 +182,50 @@ fn a_deleted_pod_that_a_list_brings_back_counts_with_what_was_told_by_its_name()
     assert_eq!((pods.uid_of(&VmName::on_host("a")), room(&pods, "n1")), (Some("first"), (8, 5)));
 }
 
+/// Found by the simulation: a VM had what it was permitted before, and its pod was placed again for what it requests.
+#[test]
+fn a_pod_whose_node_an_api_server_that_went_back_does_not_know_is_placed_there_with_what_it_had() {
+    let before = vm("a", 1);
+    let placed = || {
+        let mut pods = cluster(&[("n1", 8), ("n2", 8)]);
+        place(&mut pods, &before, "n1");
+        pods
+    };
+    let mut shown = placed();
+    shown.pod_seen(on("n1", before.clone()));
+    ask(&shown, "a", 1, 3);
+    shown.pods_listed(vec![before.clone()]);
+    // Its watch had not shown the node yet.
+    let mut bound = placed();
+    bound.settle(&before.name, &before.uid, Outcome::Bound);
+    ask(&bound, "a", 1, 3);
+    let read = at("0", before.clone());
+    bound.settle(&before.name, &before.uid, Outcome::Read(Some(Box::new(read))));
+    for pods in [shown, bound] {
+        assert_eq!(room(&pods, "n1"), (8, 8));
+        for (node, has) in [("n1", 3), ("n2", 1)] {
+            let mut pods = pods.clone();
+            place(&mut pods, &before, node);
+            assert_eq!(booked(&pods, node, "a"), Some(cu(has)));
+            pods.pod_seen(on(node, before.clone()));
+            assert_eq!(booked(&pods, node, "a"), Some(cu(has)));
+        }
+    }
+}
+
+/// Its node gave what it had to others meanwhile: that is so, and nothing grows there until it is set right.
+#[test]
+fn a_pod_that_lost_its_node_waits_for_no_more_than_it_asks_for() {
+    let mut pods = cluster(&[("n1", 4)]);
+    let before = vm("a", 1);
+    place(&mut pods, &before, "n1");
+    pods.pod_seen(on("n1", before.clone()));
+    ask(&pods, "a", 1, 3);
+    pods.pods_listed(vec![before.clone(), on("n1", other("b", 2))]);
+    place(&mut pods, &before, "n1");
+    assert_eq!((booked(&pods, "n1", "a"), room(&pods, "n1")), (Some(cu(3)), (2, 0)));
+}
+
 /// It may have had more than the one that came in its place.
 #[test]
 fn a_deleted_pod_that_a_list_brings_back_counts_with_its_own_ceiling_too() {
