@@ -7,7 +7,7 @@
 //!
 //! Where to look: `api` has the objects, `pods` what pods are like, `call` what is asked of it, [`network`] what becomes of requests; `plugin` is the shell of the plugin's
 //! core, `agent` and `agents` the VMs, [`nodes`], `kubelet` and `machines` the nodes, `scheduler` who places pods; `vm_objects` and `neonvm` are
-//! the VMs that have objects of their own, `node_agent` and `node_agents` the agents that find those;
+//! the VMs that have objects of their own, `migrations` the objects by which they move, `node_agent` and `node_agents` the agents that find those;
 //! [`laws`] what is checked, `takeover` what rebuilt books come to, `ending` what a kind world comes to; [`steps`] what happens.
 
 mod agent;
@@ -21,6 +21,7 @@ mod kubelet;
 pub mod laws;
 mod machines;
 pub mod met;
+mod migrations;
 mod neonvm;
 pub mod network;
 mod node_agent;
@@ -71,6 +72,8 @@ pub struct Setup {
     pub rates: Vec<u64>,
     /// Some VMs have objects of their own, and each node has an agent that finds them.
     pub has_objects: bool,
+    /// VMs that have objects leave nodes that are cordoned.
+    pub empties_cordoned: bool,
 }
 
 /// A cluster.
@@ -176,6 +179,7 @@ enum Due {
     /// NeonVM's controller looks at the object with this uid.
     Reconciles(String),
     Looks(String),
+    Uncordons(String),
     Reports(String),
     Schedules {
         pod: VmName,

@@ -143,7 +143,12 @@ impl Entry {
     pub(crate) fn answer_either(&mut self, now: Moment, ask: &Ask) -> Granted {
         let permit = match self.cover {
             Cover::Nothing => Resources::ZERO,
-            Cover::Ceiling(_) | Cover::Allocation(_) => self.told_at_once(ask.wanted, ask),
+            // It does not grow meanwhile: a ceiling may have headroom that is not reserved, and a VM that counts with its maximum
+            // may have been placed past the plugin, where there was no room for that.
+            Cover::Ceiling(_) | Cover::Allocation(_) => {
+                let has = self.promised().max(ask.last_permit.unwrap_or_default());
+                self.told_at_once(ask.wanted.min(has).min(self.reserved()), ask)
+            }
         };
         self.tell_early(now, permit);
         Granted { is_unrecorded: true, ..Granted::all(permit, false) }

@@ -22,7 +22,7 @@ pub(crate) struct Api {
     pub(crate) nodes: BTreeMap<String, Rc<Node>>,
     /// The objects of NeonVM, and the migrations of their VMs.
     pub(crate) vms: BTreeMap<VmName, Stored>,
-    migrations: BTreeMap<VmName, Rc<Migration>>,
+    pub(crate) migrations: BTreeMap<VmName, Rc<Migration>>,
     lease: Option<Record>,
     log: Vec<(u64, Told)>,
     compacted: u64,
@@ -73,18 +73,6 @@ impl Api {
             self.revision += 1;
             self.log.push((self.revision, Told::NodeGone(node)));
         }
-    }
-
-    /// A migration is made, or says something else.
-    pub(crate) fn put_migration(&mut self, migration: Migration) {
-        let migration = Rc::new(migration);
-        self.migrations.insert(migration.name.clone(), Rc::clone(&migration));
-        self.note(|_| Told::Migration(migration));
-    }
-
-    /// The migrations that are there.
-    pub(crate) fn migrations(&self) -> Vec<Migration> {
-        self.migrations.values().map(|it| Migration::clone(it)).collect()
     }
 
     /// Somebody deletes the Lease.
@@ -242,6 +230,9 @@ impl Api {
                 Answer::Objects(all.collect(), self.revision)
             }
             Call::List(Kind::Migrations) => Answer::Migrations(self.migrations(), self.revision),
+            Call::Begin(goes) => self.begin_migration(goes),
+            Call::ReadMigration(name) => Answer::Migration(self.migrations.get(name).cloned()),
+            Call::EndMigration { name, uid } => self.end_migration(name, uid),
             Call::Headroom(change) => self.write_headroom(change),
             Call::Resize(resize) => self.resize(resize),
             Call::List(Kind::Pods) => {

@@ -4,7 +4,7 @@ use crate::cluster::vm_objects::Shown;
 use serde_json::Value;
 use std::rc::Rc;
 use windlass_plugin_core::lease::{Record, Write};
-use windlass_plugin_core::pods::{CeilingOn, Change, Migration, Resize};
+use windlass_plugin_core::pods::{CeilingOn, Change, Migration, Move, Resize};
 use windlass_protocol::VmName;
 use windlass_protocol::node::Node;
 use windlass_protocol::pod::{Ceiling, Pod};
@@ -59,6 +59,14 @@ pub(crate) enum Call {
     Headroom(Change),
     /// Resizes the container of a VM.
     Resize(Resize),
+    /// Asks for a migration.
+    Begin(Move),
+    ReadMigration(VmName),
+    /// Deletes the migration with this uid.
+    EndMigration {
+        name: VmName,
+        uid: String,
+    },
     List(Kind),
     /// Goes on with a watch.
     Watch {
@@ -87,6 +95,7 @@ pub(crate) enum Answer {
     Object(Option<Rc<Shown>>),
     Objects(Vec<Rc<Shown>>, u64),
     Migrations(Vec<Migration>, u64),
+    Migration(Option<Rc<Migration>>),
     /// No success, by its HTTP status.
     Status(u16),
 }
@@ -101,6 +110,7 @@ pub(crate) enum Told {
     Object(Rc<Shown>),
     ObjectGone(Rc<Shown>),
     Migration(Rc<Migration>),
+    MigrationGone(Rc<Migration>),
 }
 
 // === impl Found ===
@@ -138,7 +148,7 @@ impl Told {
             Self::Pod(_) | Self::PodGone(_) => Kind::Pods,
             Self::Node(_) | Self::NodeGone(_) => Kind::Nodes,
             Self::Object(_) | Self::ObjectGone(_) => Kind::Objects,
-            Self::Migration(_) => Kind::Migrations,
+            Self::Migration(_) | Self::MigrationGone(_) => Kind::Migrations,
         }
     }
 }

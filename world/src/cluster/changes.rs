@@ -39,6 +39,21 @@ impl ClusterWorld {
         self.change_node(nth, |node| node.labels = sharing.labels());
     }
 
+    /// A person cordons a node for a while: VMs that may be moved leave it where the plugin has them do so.
+    pub(super) fn cordon(&mut self, nth: usize, time: u64) {
+        let name = node_name(nth);
+        self.met.note_if("nodes that were cordoned", self.api.nodes.contains_key(&name));
+        self.cordons(&name, true);
+        self.arrange(time, Due::Uncordons(name));
+    }
+
+    pub(super) fn cordons(&mut self, name: &str, is_unschedulable: bool) {
+        let before = self.api.nodes.get(name).map(|node| Node::clone(node));
+        if let Some(node) = before.filter(|node| node.is_unschedulable != is_unschedulable) {
+            self.api.put_node(Node { is_unschedulable, ..node });
+        }
+    }
+
     /// The object of a node is gone, and comes again after this many milliseconds. Its kubelet and its pods run on.
     pub(super) fn node_gone(&mut self, nth: usize, units: u64, time: u64) {
         let name = node_name(nth);
@@ -190,6 +205,7 @@ impl ClusterWorld {
             | Step::Compact
             | Step::NodeSize { .. }
             | Step::NodePool { .. }
+            | Step::Cordon { .. }
             | Step::NodeGone { .. }
             | Step::Copy
             | Step::Back

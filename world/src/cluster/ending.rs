@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use windlass_protocol::node::Node;
 use windlass_protocol::pod::Pod;
-use windlass_protocol::{Bytes, MilliCpu, Resources};
+use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
 
 /// A leader is found, bindings of earlier ones are too old, lost events are found, and smaller sizes are said twice within this.
 const WITHIN: Duration = Duration::from_secs(240);
@@ -32,6 +32,7 @@ impl ClusterWorld {
             agent.names_last = true;
         }
         self.list_for_node_agents();
+        self.end_drains();
         let until = self.now.after(WITHIN);
         while self.judge.broken.is_empty() {
             self.run(LOOKS);
@@ -47,6 +48,49 @@ impl ClusterWorld {
                 return self.judge.say(self.now, law, unmet);
             }
         }
+    }
+
+    /// VMs leave nodes that are cordoned, and then they are uncordoned.
+    fn end_drains(&mut self) {
+        let cordoned = self.api.nodes.values().filter(|node| node.is_unschedulable);
+        let cordoned: Vec<String> = cordoned.map(|node| node.name.clone()).collect();
+        let until = self.now.after(WITHIN);
+        while self.judge.broken.is_empty() && !cordoned.is_empty() {
+            self.run(LOOKS);
+            let Some(unmet) = self.undrained() else { break };
+            if self.now >= until {
+                self.judge.say(self.now, Law::KindWorld, unmet);
+            }
+        }
+        cordoned.iter().for_each(|name| self.cordons(name, false));
+    }
+
+    /// A VM that may be moved and has not left a cordoned node, though another one has room for it.
+    fn undrained(&self) -> Option<String> {
+        if self.serving().next().is_none() {
+            return Some("no plugin answers".to_owned());
+        }
+        let is_cordoned =
+            |name: &str| self.api.nodes.get(name).is_some_and(|it| it.is_unschedulable);
+        let all = self.agents.iter().filter(|_| self.pools.empties_cordoned);
+        for (uid, agent) in all.filter(|(_, agent)| is_cordoned(&agent.node)) {
+            let pod = self.api.pod(&agent.pod, uid).filter(|pod| !pod.is_terminating);
+            let is_there = |object: &VmName| self.api.vms.contains_key(object);
+            let Some(pod) = pod.filter(|_| agent.object.as_ref().is_some_and(is_there)) else {
+                continue;
+            };
+            let size = agent.most().max(pod.requests);
+            let has_room = |name: &&String| {
+                let taken = self.may_be_taken(name, |_| Resources::ZERO).saturating_add(size);
+                let node = self.api.nodes.get(*name).filter(|node| is_dedicated(node));
+                node.is_some_and(|node| node.allocatable.covers(taken))
+            };
+            if let Some(other) = self.nodes_for(pod.requests).iter().find(has_room) {
+                let says = [&agent.node, other].map(|name| self.leader_says(name)).join(" and ");
+                return Some(format!("{} has not left, and fits on {other}: {says}", pod.name));
+            }
+        }
+        None
     }
 
     /// What is not as it should be yet.

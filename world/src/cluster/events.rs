@@ -83,6 +83,7 @@ impl ClusterWorld {
             Step::Down(time) => self.down_until = Moment::from_millis(self.now().millis() + time),
             Step::NodeSize { node, units } => self.node_size(node, units),
             Step::NodePool { node, sharing } => self.node_pool(node, sharing),
+            Step::Cordon { node, time } => self.cordon(node, time),
             Step::NodeGone { node, units, time } => self.node_gone(node, units, time),
             Step::LeaseGone => self.lease_gone(),
             Step::Copy => self.api.copy(),
@@ -110,6 +111,7 @@ impl ClusterWorld {
             Due::Looks(node) => self.kubelet_looks(&node),
             Due::Reports(node) => self.kubelet_reports(&node),
             Due::Schedules { pod, uid } => self.schedule(&pod, uid),
+            Due::Uncordons(node) => self.cordons(&node, false),
             Due::Ends { pod, uid } => self.stops(&pod, &uid),
             Due::Removes { pod, uid } => self.removes(&pod, &uid),
         }

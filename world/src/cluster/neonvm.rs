@@ -123,7 +123,29 @@ impl ClusterWorld {
             is_over: false,
         };
         self.api.put_migration(migration.clone());
-        vm.moves = Some(Moving { to: None, since: self.now, fails, until: None, migration });
+        self.begin_to_move(uid, migration, fails);
+    }
+
+    /// A migration that a plugin asked for begins, once its VM runs; one that was deleted ends.
+    fn look_at_migrations(&mut self, uid: &str) {
+        let Some(vm) = self.neonvms.get(uid) else { return };
+        let is_gone = |moving: &Moving| !self.api.has_migration(&moving.migration);
+        if vm.moves.as_ref().is_some_and(is_gone) {
+            self.take_move_back(uid);
+            return self.say_status(uid, "Running");
+        }
+        let asked = self.api.migration_of(&vm.object).filter(|_| vm.moves.is_none());
+        if let Some(asked) = asked.map(|it| Migration::clone(it)) {
+            let fails = self.chance.happens(15);
+            self.begin_to_move(uid, asked, fails);
+        }
+    }
+
+    fn begin_to_move(&mut self, uid: &str, migration: Migration, fails: bool) {
+        let since = self.now;
+        self.change_neonvm(uid, |vm| {
+            vm.moves = Some(Moving { to: None, since, fails, until: None, migration });
+        });
         self.met.note("VMs that were to move");
         self.say_status(uid, "PreMigrating");
     }
@@ -191,7 +213,8 @@ impl ClusterWorld {
                 self.say_status(uid, "Pending");
             }
             Some((_, pod)) if self.agents.contains_key(&pod) => {
-                if vm.moves.is_some() {
+                self.look_at_migrations(uid);
+                if self.neonvms.get(uid).is_some_and(|vm| vm.moves.is_some()) {
                     self.moves(uid);
                 } else {
                     self.scale(uid, shown.machine.sizes.used);
@@ -246,13 +269,15 @@ impl ClusterWorld {
     /// The VM runs in its second pod from here on.
     fn switch_over(&mut self, uid: &str, to: (VmName, String)) {
         let Some(vm) = self.neonvms.get_mut(uid) else { return };
-        let (from, moving) = (vm.pod.replace(to), vm.moves.take());
+        let (from, moving) = (vm.pod.replace(to.clone()), vm.moves.take());
+        self.controls(&to.0, Some(uid));
         self.met.note("VMs that moved");
         self.say_status(uid, "Running");
-        if let Some(moving) = moving {
+        if let Some(moving) = moving.filter(|it| self.api.has_migration(&it.migration)) {
             self.api.put_migration(Migration { is_over: true, ..moving.migration });
         }
         if let Some((pod, _)) = from {
+            self.controls(&pod, None);
             let grace = self.chance.below(3_000);
             self.delete(&pod, grace);
         }
@@ -261,7 +286,9 @@ impl ClusterWorld {
     fn take_move_back(&mut self, uid: &str) {
         let moving = self.neonvms.get_mut(uid).and_then(|vm| vm.moves.take());
         let Some(moving) = moving else { return };
-        self.api.put_migration(Migration { is_over: true, ..moving.migration });
+        if self.api.has_migration(&moving.migration) {
+            self.api.put_migration(Migration { is_over: true, ..moving.migration });
+        }
         if let Some((pod, of)) = moving.to
             && self.api.pod(&pod, &of).is_some()
         {
@@ -272,6 +299,11 @@ impl ClusterWorld {
     /// The object is gone, and so go its pods.
     fn collect(&mut self, uid: &str) {
         self.take_move_back(uid);
+        let Some(vm) = self.neonvms.get(uid) else { return };
+        let object = vm.object.clone();
+        if !self.api.vms.contains_key(&object) {
+            self.api.remove_migrations_of(&object);
+        }
         let Some(vm) = self.neonvms.get(uid) else { return };
         match vm.pod.clone().filter(|(pod, of)| self.api.pod(pod, of).is_some()) {
             None => drop(self.neonvms.remove(uid)),
@@ -295,12 +327,24 @@ impl ClusterWorld {
         let mut pod = vm_pod(&name, "windlass", own, vm.bounds, Container::default());
         if let Some(of) = &mut pod.vm {
             of.object = vm.object.clone();
+            of.may_move = true;
+            // The pod that a VM moves to is its migration's until the switch-over.
+            of.controller = vm.moves.is_none().then(|| uid.into());
         }
         if self.api.pods.contains_key(&name) {
             return None;
         }
         self.create(pod);
         Some((name.clone(), self.api.pods.get(&name)?.uid.clone()))
+    }
+
+    /// The object with this uid controls a pod, or does so no longer.
+    fn controls(&mut self, pod: &VmName, uid: Option<&str>) {
+        self.api.change(pod, |pod| {
+            if let Some(vm) = &mut pod.vm {
+                vm.controller = uid.map(Into::into);
+            }
+        });
     }
 
     fn change_neonvm(&mut self, uid: &str, change: impl FnOnce(&mut NeonVm)) {

@@ -153,7 +153,8 @@ impl NodeAgent {
             | Answer::Nodes(..)
             | Answer::Object(_)
             | Answer::Objects(..)
-            | Answer::Migrations(..) => Ok(answer),
+            | Answer::Migrations(..)
+            | Answer::Migration(_) => Ok(answer),
         };
         self.come(turn, task, answer);
     }

@@ -210,7 +210,9 @@ impl ClusterWorld {
                 Told::Object(shown) => shown.was == shown.label,
                 Told::ObjectGone(_) => false,
                 Told::Pod(_) | Told::PodGone(_) => true,
-                Told::Node(_) | Told::NodeGone(_) | Told::Migration(_) => false,
+                Told::Node(_) | Told::NodeGone(_) | Told::Migration(_) | Told::MigrationGone(_) => {
+                    false
+                }
             };
             if self.chance.below(1000) < self.network.gaps && may_be_lost {
                 self.met.note("watch events that the agent of a node lost");

@@ -3,7 +3,8 @@
 use crate::cluster::steps::cu;
 use crate::cluster::{OWN, Setup};
 use std::collections::{BTreeMap, BTreeSet};
-use windlass_plugin_core::pods::{HeadroomTerms, Mode, Pool, Pools};
+use std::time::Duration;
+use windlass_plugin_core::pods::{HeadroomTerms, MigrationTerms, Mode, Pool, Pools};
 use windlass_protocol::node::Node;
 use windlass_protocol::{Bytes, MilliCpu};
 
@@ -11,6 +12,9 @@ use windlass_protocol::{Bytes, MilliCpu};
 const POOL: &str = "pool";
 /// The pool of nodes whose VMs' pods are resized.
 const RESIZED: &str = "resized";
+
+/// A VM that was moved rests for this long, and so long a plugin waits for its second pod.
+const RESTS: Duration = Duration::from_secs(15);
 
 /// How a node shares its room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,7 +88,14 @@ pub(crate) fn pools(setup: &Setup) -> Pools {
     };
     let pools = all.iter().filter_map(pool).collect();
     let follows_objects = setup.has_objects;
-    Pools { pools, namespace: OWN.to_owned(), follows_objects, ..Pools::default() }
+    Pools {
+        pools,
+        namespace: OWN.to_owned(),
+        follows_objects,
+        empties_cordoned: setup.empties_cordoned,
+        migration: MigrationTerms { per_node: 2, in_all: 3, rests: RESTS, placed_within: RESTS },
+        ..Pools::default()
+    }
 }
 
 pub(crate) fn node(nth: usize, units: u64, sharing: Sharing) -> Node {

@@ -7,24 +7,25 @@
 mod ceilings;
 mod following;
 mod headroom;
+mod moving;
 mod permits;
 mod placing;
 mod resizing;
+mod tasks;
 
-use crate::cluster::call::{Answer, Call, Found, Kind, Told};
+use crate::cluster::call::{Answer, Call, Kind, Told};
 use crate::cluster::met::Met;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
-use windlass_plugin_core::ceiling_turn::CeilingTurn;
-use windlass_plugin_core::ceilings::{CeilingWrite, FirstCeiling};
+use tasks::{CeilingTask, Task, Writing};
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::lease::{Act, Event, Lease, Write};
 use windlass_plugin_core::mending::Mending;
 use windlass_plugin_core::pods::audit::Audit;
-use windlass_plugin_core::pods::{CeilingOn, Change, Pacing, Placement, Pools, Resize};
-use windlass_plugin_core::rebuild::{Inherited, NotYet};
+use windlass_plugin_core::pods::{Pacing, Pools, Step};
+use windlass_plugin_core::rebuild::NotYet;
 use windlass_plugin_core::settling::Settling;
 use windlass_plugin_core::writes::Writes;
 use windlass_plugin_core::{Ask, Books, Pods, Rebuild};
@@ -130,6 +131,9 @@ pub(crate) struct Plugin {
     headroom_pacing: Pacing,
     resizes: Writes<u64>,
     next_resizes: Moment,
+    next_moves: Moment,
+    /// Steps of moves that are to be taken.
+    moves: VecDeque<Step>,
 }
 
 /// One watch.
@@ -157,38 +161,6 @@ enum StreamState {
 struct Asked {
     task: Task,
     until: Moment,
-}
-
-/// What an answer of the API server is for.
-#[derive(Debug)]
-enum Task {
-    Lease,
-    List { kind: Kind, epoch: u64, number: u64 },
-    Watch { kind: Kind, number: u64 },
-    Audit(Kind),
-    BindRead { pod: VmName, uid: String, node: String },
-    Bind { placement: Placement, first: Option<FirstCeiling> },
-    SettleRead { pod: VmName, uid: String },
-    SettleTouch { pod: VmName },
-    TakeOver(Inherited),
-    Ceiling(Writing, CeilingTask),
-    FitRead { pod: VmName, on: CeilingOn },
-    Fit,
-    Headroom(Change),
-    Resize(Resize),
-}
-
-/// The write of a ceiling.
-#[derive(Debug)]
-struct Writing {
-    vm: VmName,
-    turn: CeilingTurn<Found>,
-}
-
-#[derive(Debug)]
-enum CeilingTask {
-    Replaces { on: CeilingOn, write: CeilingWrite },
-    Reads { on: CeilingOn },
 }
 
 /// A request of an agent that waits.
@@ -261,6 +233,8 @@ impl Plugin {
             headroom_pacing: Pacing::new(seed),
             resizes: Writes::new(seed),
             next_resizes: Moment::default(),
+            next_moves: Moment::default(),
+            moves: VecDeque::new(),
         }
     }
 
@@ -302,6 +276,7 @@ impl Plugin {
         self.record(turn);
         self.hold(turn);
         self.resize(turn);
+        self.migrate(turn);
     }
 
     /// The API server answers. An answer that nobody waits for any more is passed over.
@@ -326,7 +301,8 @@ impl Plugin {
             | Answer::Nodes(..)
             | Answer::Object(_)
             | Answer::Objects(..)
-            | Answer::Migrations(..) => Ok(answer),
+            | Answer::Migrations(..)
+            | Answer::Migration(_) => Ok(answer),
         };
         self.come(turn, task, answer);
     }
@@ -358,6 +334,9 @@ impl Plugin {
             Task::Fit => turn.met.note_if("ceilings lowered for pods that waited", answer.is_ok()),
             Task::Headroom(change) => self.written(turn, &change, answer),
             Task::Resize(resize) => self.resized(turn, &resize, &answer),
+            Task::Begin(goes) => self.begun(turn, goes, answer),
+            Task::BeginRead(goes) => self.begin_read(turn, &goes, answer),
+            Task::EndMigration => {}
         }
     }
 
@@ -440,36 +419,6 @@ impl Stream {
             number: 0,
             failures: 0,
             told: VecDeque::new(),
-        }
-    }
-}
-
-// === impl Task ===
-
-impl Task {
-    /// The pod that is changed so that no earlier binding of it takes effect.
-    fn taken_over(&self) -> Option<&Inherited> {
-        if let Self::TakeOver(pod) = self { Some(pod) } else { None }
-    }
-
-    /// Whether it is a request of a leader that changes something.
-    const fn is_act(&self) -> bool {
-        match self {
-            Self::Bind { .. }
-            | Self::SettleTouch { .. }
-            | Self::TakeOver(_)
-            | Self::Ceiling(_, CeilingTask::Replaces { .. })
-            | Self::Fit
-            | Self::Headroom(_)
-            | Self::Resize(_) => true,
-            Self::Lease
-            | Self::List { .. }
-            | Self::Watch { .. }
-            | Self::Audit(_)
-            | Self::BindRead { .. }
-            | Self::SettleRead { .. }
-            | Self::FitRead { .. }
-            | Self::Ceiling(_, CeilingTask::Reads { .. }) => false,
         }
     }
 }

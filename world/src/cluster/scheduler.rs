@@ -39,11 +39,12 @@ impl ClusterWorld {
         }
     }
 
-    /// The nodes whose pods' requests leave room for this, as every scheduler sees it.
+    /// The nodes that are not cordoned and whose pods' requests leave room for this, as every scheduler sees it.
     pub(super) fn nodes_for(&self, requests: Resources) -> Vec<String> {
         let fits = |name: &&String| {
             let taken = self.api.requested(name).saturating_add(requests);
-            self.api.nodes.get(*name).is_some_and(|node| node.allocatable.covers(taken))
+            let node = self.api.nodes.get(*name);
+            node.is_some_and(|node| !node.is_unschedulable && node.allocatable.covers(taken))
         };
         self.api.nodes.keys().filter(fits).cloned().collect()
     }

@@ -144,6 +144,13 @@ pub enum Step {
         /// How it shares its room from here on.
         sharing: Sharing,
     },
+    /// A person cordons a node, and uncordons it later.
+    Cordon {
+        /// Its number.
+        node: usize,
+        /// Milliseconds until it is uncordoned.
+        time: u64,
+    },
     /// The object of a node is deleted, and made anew later. Its pods run on.
     NodeGone {
         /// Its number.

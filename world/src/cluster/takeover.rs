@@ -115,10 +115,12 @@ impl ClusterWorld {
     fn waits_for_a_word(&self, node: &str, held: &Held) -> bool {
         let is_resized = self.api.nodes.get(node).is_some_and(|node| is_resized(node));
         let is_silent = |pod: &Rc<Pod>| held.with_books(|it| !it.is_spoken_for(&pod.name));
-        // While a VM moves, no word lowers what its pods count with.
+        // While a VM moves, no word lowers what its pods count with, also where no word tells of its migration yet.
         let moves = |pod: &Rc<Pod>| {
+            let known = held.with_books(|it| it.known(Moment::default(), &pod.name));
             let object = pod.vm.as_ref().map(|vm| &vm.object);
-            self.api.migrations().iter().any(|it| !it.is_over && Some(&it.vm) == object)
+            known.is_some_and(|known| known.moves)
+                || object.is_some_and(|object| self.api.migration_of(object).is_some())
         };
         let waits = |pod: &Rc<Pod>| moves(pod) || (is_resized && is_silent(pod));
         self.api.on(node).filter(|pod| pod.vm.is_some() && pod.counts()).any(waits)

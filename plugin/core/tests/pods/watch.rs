@@ -3,9 +3,10 @@
 use crate::cluster::*;
 use crate::resizing::{due, grown, pod, resized, send, settled, told};
 use std::time::Duration;
-use windlass_plugin_core::Ask;
+use windlass_plugin_core::ceilings::FirstCeiling;
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::pods::{Outcome, Pods, Settled, Written};
+use windlass_plugin_core::{Ask, Proposed};
 use windlass_protocol::pod::Pod;
 use windlass_protocol::vm_view::Scaling;
 use windlass_protocol::{Bytes, MilliCpu, Resources, VmName};
@@ -163,6 +164,45 @@ fn late_and_repeated_words_change_nothing() {
         assert!(pods.pod_seen(late).is_empty());
         assert_eq!(room(&pods, "n1"), (8, 8), "it is gone");
     }
+}
+
+/// Found by the simulation: a request that may be one of an earlier VM was answered with the headroom of a ceiling, which is not
+/// reserved.
+#[test]
+fn a_vm_of_a_name_that_was_there_is_told_no_more_than_is_reserved_for_it() {
+    let mut pods = cluster(&[("n1", 2)]);
+    let name = VmName::on_host("a");
+    pods.pod_seen(on("n1", Pod { uid: "first".into(), ..vm("a", 1) }));
+    pods.pod_gone(&name, "first");
+    place(&mut pods, &vm("a", 1), "n1");
+    let bound = FirstCeiling::new(1, cu(2), None);
+    pods.node("n1").unwrap().with_books(|books| books.ceiling_bound(&name, bound));
+    place(&mut pods, &vm("b", 1), "n1");
+    assert_eq!(ask(&pods, "a", 2, 2).permit, cu(1), "the other had 2");
+    assert_eq!((booked(&pods, "n1", "a"), room(&pods, "n1")), (Some(cu(1)), (2, 0)));
+}
+
+/// Found by the simulation: it was told what it counts with, though it was bound past the plugin to a node without room for that.
+#[test]
+fn a_vm_of_a_name_that_was_there_does_not_grow_into_what_it_counts_with() {
+    let mut pods = cluster(&[("n1", 5)]);
+    let name = VmName::on_host("a");
+    pods.pod_seen(on("n1", Pod { uid: "first".into(), ..vm("a", 1) }));
+    pods.pod_gone(&name, "first");
+    pods.pod_seen(on("n1", vm("b", 4)));
+    pods.pod_seen(on("n1", vm("a", 1)));
+    let first_word = Ask { names_permits: true, ..Ask::from(cu(1)) };
+    let node = pods.node("n1").unwrap();
+    let told = node.with_books(|books| {
+        assert_eq!(books.propose(NOW, &name, first_word).unwrap(), Proposed::Waits);
+        let write = books.ceiling_due(&name, 1).unwrap();
+        // The answer to the write comes after that to the agent.
+        let told = books.request(NOW, &name, first_word).unwrap().permit;
+        books.ceiling_written(&name, write.next);
+        told
+    });
+    assert_eq!((told, booked(&pods, "n1", "a")), (cu(1), Some(cu(4))));
+    assert_eq!(ask(&pods, "a", 1, 2).permit, cu(1));
 }
 
 /// Until the list, its agent is answered by the name of its VM as the other's was.

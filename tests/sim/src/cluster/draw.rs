@@ -15,6 +15,8 @@ const APART: u64 = 0x5EED_C105;
 const FURTHER: u64 = 0x0DD5_C105;
 /// Nor what this adds.
 const OBJECTS: u64 = 0x0B1E_C75C;
+/// Nor what this adds.
+const DRAINS: u64 = 0xD8A1_C0BD;
 
 /// The schedule of this seed.
 pub fn draw(seed: u64) -> Schedule {
@@ -52,6 +54,11 @@ pub fn draw(seed: u64) -> Schedule {
     }
     if setup.has_objects {
         objects::put(nodes, &mut turns, &mut of_objects);
+        let mut drains = Chance::new(seed ^ DRAINS);
+        setup.empties_cordoned = drains.happens(40);
+        if setup.empties_cordoned {
+            objects::drain(nodes, &mut turns, &mut drains);
+        }
     }
     Schedule { seed, setup, turns }
 }
@@ -175,7 +182,7 @@ fn setup(seed: u64, chance: &mut Chance) -> Setup {
     let nodes = nodes.collect();
     let plugins = 2 + u64::from(chance.happens(15));
     let rates = (0..plugins).map(|_| 980 + chance.below(41)).collect();
-    Setup { seed, nodes, rates, has_objects: false }
+    Setup { seed, nodes, rates, has_objects: false, empties_cordoned: false }
 }
 
 fn step((nodes, plugins): (usize, usize), has_old: bool, chance: &mut Chance) -> Step {

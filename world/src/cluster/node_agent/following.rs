@@ -221,7 +221,8 @@ impl NodeAgent {
             | Told::PodGone(_)
             | Told::Node(_)
             | Told::NodeGone(_)
-            | Told::Migration(_) => None,
+            | Told::Migration(_)
+            | Told::MigrationGone(_) => None,
         }
     }
 
@@ -251,7 +252,7 @@ impl NodeAgent {
                     self.shown.remove(&shown.machine.name);
                 }
             }
-            Told::Node(_) | Told::NodeGone(_) | Told::Migration(_) => {}
+            Told::Node(_) | Told::NodeGone(_) | Told::Migration(_) | Told::MigrationGone(_) => {}
         }
     }
 

@@ -111,6 +111,7 @@ impl Plugin {
             Told::Migration(migration) => {
                 self.books.migration_seen(Migration::clone(&migration), now);
             }
+            Told::MigrationGone(gone) => self.books.migration_gone(&gone.name, &gone.uid, now),
         }
     }
 

@@ -42,6 +42,20 @@ pub(super) fn put(nodes: usize, turns: &mut Vec<Turn>, chance: &mut Chance) {
     }
 }
 
+/// Nodes are cordoned, one after the other or at a time, and uncordoned.
+pub(super) fn drain(nodes: usize, turns: &mut Vec<Turn>, chance: &mut Chance) {
+    for _ in 0..1 + chance.below(4) {
+        let node = to_usize(chance.below(nodes as u64));
+        let step = Step::Cordon { node, time: 3_000 + chance.below(40_000) };
+        put_in(turns, (5, 95), step, chance);
+    }
+    // One stays so to the end.
+    if chance.happens(50) {
+        let node = to_usize(chance.below(nodes as u64));
+        put_in(turns, (80, 100), Step::Cordon { node, time: 3_600_000 }, chance);
+    }
+}
+
 /// A VM gets another pod, or another object of its name, while all agents stand still: what they write then was looked at before.
 fn outdate(nodes: usize, turns: &mut Vec<Turn>, chance: &mut Chance) {
     let name = name(chance);
