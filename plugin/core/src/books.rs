@@ -334,10 +334,12 @@ impl Books {
         }
         entry.speak(now, &ask, free);
         let spoken = entry.part();
+        let has = entry.surely_has(&ask, self.tally.over(self.room, &before, &spoken));
         let cpu = wanted.cpu.milli();
         let is_sayable = ask.sayable(Axis::Cpu, cpu) == cpu;
         let opened = self.hold.opens(self.room);
-        if is_sayable && self.tally.meets(opened, vm, wanted, &before, &spoken) {
+        let is_sure = has.covers(wanted.min(spoken.reserved));
+        if is_sayable && is_sure && self.tally.meets(opened, vm, wanted, &before, &spoken) {
             let granted = entry.settle(now, Granted::all(wanted, moving), &ask, above);
             self.tally.change(&entry.name, Some(before), Some(entry.part()));
             return Ok((read, granted));
@@ -348,7 +350,7 @@ impl Books {
 
         let offers = [Axis::Cpu, Axis::Memory]
             .map(|axis| (axis, self.hold.on(axis)))
-            .map(|on| Offer::of(on, &mut self.tally, self.room, vm, &ask, spoken.reserved));
+            .map(|on| Offer::of(on, &mut self.tally, self.room, vm, &ask, has));
         let short = offers.iter().filter(|offer| offer.is_short());
         let entry = if short.clone().all(|offer| self.tally.names_known(offer.axis, offer.free)) {
             entry

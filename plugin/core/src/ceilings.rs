@@ -220,6 +220,11 @@ impl Recorded {
         self.cap
     }
 
+    /// The ceiling in force, as far as is known.
+    pub(crate) const fn known(&self) -> Option<Ceiling> {
+        self.known
+    }
+
     /// The largest ceiling that may be in force; nothing, if none is known.
     pub(crate) fn most(&self) -> Resources {
         let known = self.known.map(|known| known.size).unwrap_or_default();

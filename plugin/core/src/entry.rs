@@ -374,6 +374,19 @@ impl Entry {
         }
     }
 
+    /// What of its reservation its agent may be told again. What is doubted is reserved because the VM may have it; where more
+    /// is reserved than there is room, by `over`, an agent that says what it has is told no more: if its word came late, the
+    /// answer does so too, and is discarded.
+    pub(crate) fn surely_has(&self, ask: &Ask, over: Resources) -> Resources {
+        let reserved = self.reserved();
+        let Some(last) = ask.last_permit.filter(|_| self.is_doubted()) else { return reserved };
+        let told = last.min(reserved);
+        Resources {
+            cpu: if over.cpu.is_zero() { reserved.cpu } else { told.cpu },
+            mem: if over.mem.is_zero() { reserved.mem } else { told.mem },
+        }
+    }
+
     /// What is reserved for it: `most`, or more by the last permit of earlier books, as far as that is
     /// free.
     pub(crate) fn reserved_again(&self, most: Resources, ask: &Ask, free: Resources) -> Resources {

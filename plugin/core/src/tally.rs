@@ -132,6 +132,13 @@ impl Tally {
         })
     }
 
+    /// By how much what is reserved exceeds the room, now that a VM `spoke`.
+    pub(crate) fn over(&self, room: Resources, before: &Part, spoke: &Part) -> Resources {
+        let mut reserved = self.reserved;
+        reserved.change(before.reserved, spoke.reserved);
+        reserved.resources().saturating_sub(room)
+    }
+
     /// A VM came, changed or left.
     pub(crate) fn change(&mut self, vm: &Arc<VmName>, before: Option<Part>, after: Option<Part>) {
         if before == after {

@@ -107,6 +107,11 @@ impl Books {
         due
     }
 
+    /// The ceiling of this VM that is in force, as far as is known.
+    pub(crate) fn recorded(&self, vm: &VmName) -> Option<Ceiling> {
+        self.vms.get(vm)?.cover.recorded()?.known()
+    }
+
     /// What a later leader may count this VM with, if it is in the books: where it moves, it comes with that.
     pub(crate) fn counted_later(&self, vm: &VmName) -> Option<Resources> {
         self.vms.get(vm).map(Entry::counted_later)

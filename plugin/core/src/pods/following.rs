@@ -5,7 +5,7 @@ use crate::pods::objects::CeilingOn;
 use crate::pods::record::Record;
 use crate::pods::{Freed, Pods};
 use std::collections::BTreeSet;
-use windlass_protocol::pod::PodVm;
+use windlass_protocol::pod::{Ceiling, PodVm};
 use windlass_protocol::vm_object::VmObject;
 use windlass_protocol::{Resources, VmName};
 
@@ -75,12 +75,21 @@ impl<N: Node> Pods<N> {
         };
         match self.objects.naming(pod, &vm.object) {
             Some(object) => {
-                let ceiling = object.ceiling.map(|ceiling| ceiling.size);
-                object.has.max(ceiling.unwrap_or_default()).max(elsewhere)
+                // An earlier pod of its name may have the newest ceiling.
+                let earlier = self.recorded_of(pod).filter(|(of, _)| **of == vm.object);
+                let earlier = earlier.map(|(_, ceiling)| ceiling);
+                let ceilings = self.objects.ceiling(&vm.object).into_iter().chain(earlier);
+                ceilings.map(|it| it.size).fold(object.has.max(elsewhere), Resources::max)
             }
             None if self.objects.are_followed && elsewhere == Resources::ZERO => vm.bounds.max,
             None => elsewhere,
         }
+    }
+
+    /// The ceiling of a pod's VM by the books, and the object that it is on, which is not the pod.
+    pub(crate) fn recorded_of(&self, pod: &VmName) -> Option<(&VmName, Ceiling)> {
+        let object = self.pods.get(pod)?.other_object()?;
+        Some((object, self.books_of(pod)?.with_books(|books| books.recorded(pod))?))
     }
 
     fn put_object(&mut self, name: &VmName, next: Option<VmObject>) -> Freed {

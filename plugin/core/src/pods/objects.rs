@@ -9,6 +9,7 @@ use crate::pods::known::Known;
 use crate::pods::record::{OnObject, Record};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use windlass_protocol::pod::Ceiling;
 use windlass_protocol::vm_object::VmObject;
 use windlass_protocol::{Bounds, VmName};
 
@@ -22,6 +23,8 @@ pub(crate) struct Objects {
     pub(crate) known: BTreeMap<VmName, VmObject>,
     /// Revisions of each that the watch delivered before.
     earlier: BTreeMap<VmName, VecDeque<String>>,
+    /// Ceilings of VMs whose pods left, which the API server has confirmed and the watch does not show yet.
+    confirmed: BTreeMap<VmName, Ceiling>,
     /// The pods of each VM that has an object of its own, whether it is known or not.
     pub(crate) pods: BTreeMap<VmName, BTreeSet<Arc<VmName>>>,
 }
@@ -66,9 +69,15 @@ impl Objects {
         let Some(next) = next else {
             self.known.remove(name);
             self.earlier.remove(name);
+            self.confirmed.remove(name);
             return;
         };
         let uid = next.uid.clone();
+        let is_same = self.known.get(name).is_some_and(|known| known.uid == uid);
+        let is_ahead = |confirmed: &Ceiling| is_newer(*confirmed, next.ceiling);
+        if !is_same || !self.confirmed.get(name).is_some_and(is_ahead) {
+            self.confirmed.remove(name);
+        }
         let Some(last) = self.known.insert(name.clone(), next) else { return };
         let earlier = self.earlier.entry(name.clone()).or_default();
         if last.uid != uid {
@@ -89,6 +98,21 @@ impl Objects {
     /// A list told of all objects: no word that came before counts.
     pub(crate) fn listed(&mut self) {
         self.earlier.clear();
+        self.confirmed.clear();
+    }
+
+    /// The books of a pod that leaves know this ceiling of its VM: its next pod counts with that, though the watch may not show it yet.
+    pub(crate) fn confirm(&mut self, object: &VmName, ceiling: Ceiling) {
+        let known = self.known.get(object).filter(|known| is_newer(ceiling, known.ceiling));
+        if known.is_some() {
+            self.confirmed.insert(object.clone(), ceiling);
+        }
+    }
+
+    /// The newest ceiling that is known of a VM.
+    pub(crate) fn ceiling(&self, object: &VmName) -> Option<Ceiling> {
+        let shown = self.known.get(object).and_then(|known| known.ceiling);
+        self.confirmed.get(object).copied().or(shown)
     }
 
     /// The bounds of the VM of this object, if it is known and says valid ones.
@@ -100,8 +124,8 @@ impl Objects {
     pub(crate) fn show_to(&self, pod: &VmName, known: &mut Known) {
         let Some(object) = known.other_object().filter(|_| self.are_followed) else { return };
         let slot = self.known.get(object).and_then(|object| object.slot);
-        let on_object = self.naming(pod, object).map(|VmObject { uid, has, ceiling, .. }| {
-            Box::new(OnObject { uid: uid.clone(), has: *has, ceiling: *ceiling })
+        let on_object = self.naming(pod, object).map(|VmObject { uid, has, .. }| {
+            Box::new(OnObject { uid: uid.clone(), has: *has, ceiling: self.ceiling(object) })
         });
         known.record = Record::OnObject(on_object);
         if let Some(slot) = slot {
@@ -128,4 +152,9 @@ impl Objects {
             self.pods.entry(object.clone()).or_default().insert(Arc::clone(pod));
         }
     }
+}
+
+/// Whether a ceiling was recorded after another.
+fn is_newer(ceiling: Ceiling, other: Option<Ceiling>) -> bool {
+    other.is_none_or(|other| ceiling.order() > other.order())
 }

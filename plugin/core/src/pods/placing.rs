@@ -148,6 +148,7 @@ impl<N: Node> Pods<N> {
             return Ok(self.place_again(pod, node));
         }
         let pod = &self.judged(pod.clone());
+        self.replaced_by(pod);
         let known = self.pods.get(&pod.name).filter(|known| known.uid == pod.uid);
         let mut next = match known {
             Some(known) if known.is_late(pod) => known.clone(),
@@ -166,7 +167,6 @@ impl<N: Node> Pods<N> {
             sent: vec![pod.revision.clone()],
             attempts: 1,
         };
-        self.replaced_by(pod);
         let held = self.nodes.get_mut(node);
         let done = held.and_then(|held| held.reserve(&name, next.share(), asked));
         match done.ok_or_else(|| WhyNot::UnknownNode(node.to_owned()))? {

@@ -237,6 +237,34 @@ fn a_pod_that_is_made_anew_is_placed_with_the_ceiling_of_its_vm() {
     assert!(pods.place(&pod, "n").is_err());
 }
 
+/// Found by the simulation: a VM's pod was made anew before the watch showed the ceiling that had been recorded for it.
+#[test]
+fn a_pod_that_is_made_anew_is_placed_with_a_ceiling_that_the_watch_does_not_show_yet() {
+    let next = Pod { uid: "next".to_owned(), ..pod("a-1") };
+    let runs = || {
+        let mut pods = starts_on(8, &[]);
+        pods.object_seen(Object { ceiling: Some(1), has: 1, ..OBJECT }.seen());
+        assert_eq!(propose(&pods, Some(1), 3), None);
+        let (_, write) = pods.ceiling_due(&name("a-1"), 1).unwrap();
+        assert_eq!(write.next.size, cu(4));
+        written(&pods, write.next);
+        assert_eq!(propose(&pods, Some(1), 3), Some(3));
+        pods
+    };
+    let mut gone = runs();
+    gone.pod_gone(&next.name, "uid of a-1");
+    for mut pods in [gone, runs()] {
+        place(&mut pods, &next, "n");
+        assert_eq!(booked(&pods, "n", "a-1"), Some(cu(4)));
+        pods.pod_seen(on("n", next.clone()));
+        assert_eq!(booked(&pods, "n", "a-1"), Some(cu(4)));
+        let mut later = Object { ceiling: Some(2), has: 1, ..OBJECT }.seen();
+        later.ceiling.as_mut().unwrap().write = 9;
+        pods.object_seen(later);
+        assert_eq!(booked(&pods, "n", "a-1"), Some(cu(2)), "the watch shows a later one");
+    }
+}
+
 #[test]
 fn a_vm_is_placed_with_what_its_object_says_that_it_starts_with() {
     let mut pods = followed(4);

@@ -205,6 +205,20 @@ fn a_vm_of_a_name_that_was_there_does_not_grow_into_what_it_counts_with() {
     assert_eq!(ask(&pods, "a", 1, 2).permit, cu(1));
 }
 
+/// Found by the simulation: its agent's first word was doubted, and so it was granted all that it counted with.
+#[test]
+fn a_vm_past_the_plugin_does_not_grow_into_what_it_counts_with_on_a_node_without_room() {
+    let mut pods = cluster(&[("n1", 5)]);
+    pods.pod_seen(on("n1", vm("b", 3)));
+    pods.pod_seen(on("n1", vm("a", 1)));
+    let (name, node) = (VmName::on_host("a"), pods.node("n1").unwrap());
+    let told = |wanted| node.with_books(|books| permit(books, NOW, &name, Ask::from(cu(wanted))));
+    assert_eq!(told(1).permit, cu(1));
+    assert_eq!(booked(&pods, "n1", "a"), Some(cu(4)), "it may have been permitted more before");
+    let more = ask(&pods, "a", 2, 3);
+    assert_eq!((more.permit, more.short.len()), (cu(2), 2), "it says that it has 2");
+}
+
 /// Until the list, its agent is answered by the name of its VM as the other's was.
 #[test]
 fn a_deleted_pod_that_a_list_brings_back_counts_with_what_was_told_by_its_name() {
