@@ -22,6 +22,8 @@ pub(crate) struct Entry {
     pub(crate) floor: Resources,
     pub(crate) claim: Option<Claim>,
     pub(crate) moving: Moving,
+    /// Another pod of its VM waits for a place.
+    pub(crate) is_awaited: bool,
     /// What covers what its agent may be told.
     pub(crate) cover: Cover,
     pub(crate) journal: Journal,
@@ -93,7 +95,7 @@ impl Entry {
         let (journal, answers, heard) = Default::default();
         let floor = Resources::ZERO;
         let (claim, moving, cover) = (None, Moving::No, Cover::Nothing);
-        let (is_remote, has_namesake) = (false, false);
+        let (is_remote, has_namesake, is_awaited) = (false, false, false);
         Self {
             name,
             record,
@@ -101,6 +103,7 @@ impl Entry {
             floor,
             claim,
             moving,
+            is_awaited,
             cover,
             journal,
             is_remote,
@@ -139,7 +142,8 @@ impl Entry {
         }
     }
 
-    /// Whoever asks is told what a VM of this entry has for sure, and nothing of what was said counts.
+    /// Whoever asks is told what a VM of this entry has for sure, and no more than it says it has. Nothing of what was said changes what
+    /// is reserved.
     pub(crate) fn answer_either(&mut self, now: Moment, ask: &Ask) -> Granted {
         let permit = match self.cover {
             Cover::Nothing => Resources::ZERO,
@@ -380,7 +384,7 @@ impl Entry {
     pub(crate) fn surely_has(&self, ask: &Ask, over: Resources) -> Resources {
         let reserved = self.reserved();
         let Some(last) = ask.last_permit.filter(|_| self.is_doubted()) else { return reserved };
-        let told = last.min(reserved);
+        let told = last.max(self.cover.has()).min(reserved);
         Resources {
             cpu: if over.cpu.is_zero() { reserved.cpu } else { told.cpu },
             mem: if over.mem.is_zero() { reserved.mem } else { told.mem },

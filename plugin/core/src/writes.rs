@@ -29,7 +29,7 @@ pub struct Writes<R> {
     under_way: BTreeMap<VmName, Vec<R>>,
     /// Writes in a row that had no answer.
     failures: u32,
-    /// The last turn that ended had no answer, and was not the first.
+    /// The last turn that ended had no answer, and neither had the one before.
     gives_up: bool,
     /// When the next write may be sent, while the API server does not answer.
     tries_at: Option<Moment>,

@@ -80,7 +80,12 @@ impl ClusterWorld {
                 continue;
             };
             let size = agent.most().max(pod.requests);
+            let is_of_vm =
+                |it: &Rc<Pod>| it.vm.as_ref().map(|vm| &vm.object) == agent.object.as_ref();
             let has_room = |name: &&String| {
+                if self.api.on(name).any(is_of_vm) {
+                    return true;
+                }
                 let taken = self.may_be_taken(name, |_| Resources::ZERO).saturating_add(size);
                 let node = self.api.nodes.get(*name).filter(|node| is_dedicated(node));
                 node.is_some_and(|node| node.allocatable.covers(taken))

@@ -22,7 +22,8 @@ impl Books {
         self.change(vm, |entry| {
             sent = entry.ceiling_of_before(epoch);
             let (needed, grain) = (entry.reserved(), entry.record.grain);
-            let room = if entry.moves() { Resources::ZERO } else { room };
+            let stays = !entry.moves() && !entry.is_awaited;
+            let room = if stays { room } else { Resources::ZERO };
             let Some(recorded) = entry.cover.recorded_mut() else { return };
             let size = recorded.rounded(needed, grain, room);
             sent = recorded.send(epoch, size);
@@ -94,7 +95,7 @@ impl Books {
         let mut due = Vec::new();
         for entry in self.vms.in_order_mut() {
             let (needed, grain) = (entry.reserved(), entry.record.grain);
-            let leaves = matches!(entry.moving, Moving::Due | Moving::Told(_));
+            let leaves = entry.is_awaited || matches!(entry.moving, Moving::Due | Moving::Told(_));
             if entry.is_unrecorded() {
                 due.push((*entry.name).clone());
             }
@@ -105,6 +106,12 @@ impl Books {
             }
         }
         due
+    }
+
+    /// Another pod of a VM waits for a place, or does so no longer: the VM may be about to move, whoever moves it. Unknown VMs are
+    /// passed over.
+    pub(crate) fn set_awaited(&mut self, vm: &VmName, is_awaited: bool) {
+        self.change(vm, |entry| entry.is_awaited = is_awaited);
     }
 
     /// The ceiling of this VM that is in force, as far as is known.

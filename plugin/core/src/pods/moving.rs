@@ -105,20 +105,22 @@ impl<N: Node> Pods<N> {
         }
     }
 
-    /// Whether another pod of the VM of this one takes room, and is there to stay.
-    fn has_another(&self, pod: &VmName) -> bool {
+    /// Whether there is another pod of the VM of this one, which is there to stay and takes room or waits for it.
+    fn has_another(&self, pod: &VmName, takes_room: bool) -> bool {
         let object = self.pods.get(pod).and_then(Known::other_object);
         let pods = object.and_then(|object| self.objects.pods.get(object)).into_iter().flatten();
         let others = pods.filter(|other| ***other != *pod).filter_map(|other| self.pods.get(other));
-        others.filter(|other| !other.is_terminating()).any(|other| other.place().is_some())
+        let mut others = others.filter(|other| !other.is_terminating() && !other.has_ended);
+        others.any(|other| other.place().is_some() == takes_room)
     }
 
     fn tell_books(&self, pod: &VmName, is_moving: bool) {
         if let Some(node) = self.books_of(pod) {
-            let is_held = self.has_another(pod);
+            let [is_held, is_awaited] = [true, false].map(|takes| self.has_another(pod, takes));
             node.with_books(|books| {
                 books.set_moving(pod, is_moving);
                 books.set_held(pod, is_held);
+                books.set_awaited(pod, is_awaited);
             });
         }
     }

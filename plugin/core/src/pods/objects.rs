@@ -2,7 +2,7 @@
 //!
 //! The ceiling of such a VM is recorded on its object, since the object's controller has its way with the annotations of the
 //! pod. One pod at a time runs the VM, the one that the object names; where the VM moves, another pod of it comes into
-//! being, which counts with the VM's maximum and whose ceiling nobody records. As long as an object is not known, its VM's
+//! being, which counts with what the VM comes with and whose ceiling nobody records. As long as an object is not known, its VM's
 //! agent is permitted nothing beyond what the VM counts with.
 
 use crate::pods::known::Known;
@@ -23,8 +23,9 @@ pub(crate) struct Objects {
     pub(crate) known: BTreeMap<VmName, VmObject>,
     /// Revisions of each that the watch delivered before.
     earlier: BTreeMap<VmName, VecDeque<String>>,
-    /// Ceilings of VMs whose pods left, which the API server has confirmed and the watch does not show yet.
-    confirmed: BTreeMap<VmName, Ceiling>,
+    /// Ceilings of VMs whose pods left, which the API server has confirmed and the watch does not show yet; and whether a list came
+    /// since, which may have begun before.
+    confirmed: BTreeMap<VmName, (Ceiling, bool)>,
     /// The pods of each VM that has an object of its own, whether it is known or not.
     pub(crate) pods: BTreeMap<VmName, BTreeSet<Arc<VmName>>>,
 }
@@ -74,7 +75,7 @@ impl Objects {
         };
         let uid = next.uid.clone();
         let is_same = self.known.get(name).is_some_and(|known| known.uid == uid);
-        let is_ahead = |confirmed: &Ceiling| is_newer(*confirmed, next.ceiling);
+        let is_ahead = |(confirmed, _): &(Ceiling, bool)| is_newer(*confirmed, next.ceiling);
         if !is_same || !self.confirmed.get(name).is_some_and(is_ahead) {
             self.confirmed.remove(name);
         }
@@ -95,24 +96,24 @@ impl Objects {
         object.filter(|it| it.pod.as_ref() == Some(&pod.name))
     }
 
-    /// A list told of all objects: no word that came before counts.
+    /// A list told of all objects: no word of the watch that came before counts.
     pub(crate) fn listed(&mut self) {
         self.earlier.clear();
-        self.confirmed.clear();
+        self.confirmed.retain(|_, (_, was_listed)| !std::mem::replace(was_listed, true));
     }
 
     /// The books of a pod that leaves know this ceiling of its VM: its next pod counts with that, though the watch may not show it yet.
     pub(crate) fn confirm(&mut self, object: &VmName, ceiling: Ceiling) {
         let known = self.known.get(object).filter(|known| is_newer(ceiling, known.ceiling));
         if known.is_some() {
-            self.confirmed.insert(object.clone(), ceiling);
+            self.confirmed.insert(object.clone(), (ceiling, false));
         }
     }
 
     /// The newest ceiling that is known of a VM.
     pub(crate) fn ceiling(&self, object: &VmName) -> Option<Ceiling> {
         let shown = self.known.get(object).and_then(|known| known.ceiling);
-        self.confirmed.get(object).copied().or(shown)
+        self.confirmed.get(object).map(|(confirmed, _)| *confirmed).or(shown)
     }
 
     /// The bounds of the VM of this object, if it is known and says valid ones.

@@ -199,7 +199,7 @@ impl<N: Node> Pods<N> {
                 Settled::Bound
             }
             Outcome::Refused => match known.placed {
-                Placed::UnderWay { attempts: 1, .. } => self.release(name),
+                Placed::UnderWay { attempts: 1, .. } => self.release(name, None),
                 Placed::UnderWay { .. } | Placed::Bound { .. } => Settled::Open,
                 Placed::No | Placed::Shown { .. } | Placed::Lost { .. } => Settled::Unknown,
             },
@@ -308,16 +308,17 @@ impl<N: Node> Pods<N> {
         match self.pods.get(&name).map(|known| &known.placed) {
             Some(Placed::UnderWay { .. }) if may_follow => Settled::Open,
             Some(Placed::UnderWay { .. } | Placed::Bound { .. }) if !is_bound => {
-                self.release(&name)
+                let place = self.reserved_at(&name);
+                self.release(&name, place)
             }
             Some(placed) if placed.node() == node => Settled::Bound,
             Some(_) | None => Settled::Released(freed),
         }
     }
 
-    /// The placement of this pod ends, and what was reserved is free.
-    fn release(&mut self, name: &VmName) -> Settled {
-        let (mut next, place) = (self.pods.get(name).cloned(), self.reserved_at(name));
+    /// The placement of this pod ends, and what was reserved is free. It may have been at this place all the same.
+    fn release(&mut self, name: &VmName, place: Option<(Arc<str>, Resources)>) -> Settled {
+        let mut next = self.pods.get(name).cloned();
         if let Some(known) = &mut next {
             known.placed = Placed::No;
         }

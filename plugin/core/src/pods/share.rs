@@ -195,7 +195,7 @@ impl Own {
         let asked = requests.max(vm.bounds.min).max(has);
         let asked = Resources { mem: asked.mem.round_up(vm.memory_slot), ..asked };
         let more = match counted {
-            // It had more where it is placed again.
+            // It is placed where it had more.
             Counted::AsPlaced(size) if is_object && !asked.covers(size) => {
                 size.max(size_of(recorded))
             }
