@@ -134,8 +134,8 @@ impl Migrating {
             .map_err(|error| Failure::Refused(error.to_string()))?;
         let made: MigrationObject = match answered(self.client.request(request)).await {
             Err(Failure::Conflict(why)) => {
-                let there = answered(self.of(&goes.vm).get_opt(&named(goes).name)).await?;
-                let there = there.filter(|it| it.migration.vm == goes.vm && !it.migration.is_over);
+                let there = answered(self.of(&goes.vm).get_opt(&goes.migration().name)).await?;
+                let there = there.filter(|it| goes.is_served_by(&it.migration));
                 there.ok_or(Failure::Conflict(why))?
             }
             made => made?,
@@ -166,7 +166,7 @@ fn object(goes: &Move) -> Value {
         "apiVersion": "vm.neon.tech/v1",
         "kind": "VirtualMachineMigration",
         "metadata": {
-            "name": named(goes).name,
+            "name": goes.migration().name,
             "namespace": vm.namespace,
             "labels": {OURS: "true"},
             "ownerReferences": [{
@@ -186,16 +186,10 @@ fn object(goes: &Move) -> Value {
     })
 }
 
-/// One for each VM.
-fn named(goes: &Move) -> VmName {
-    let VmName { namespace, name } = &goes.vm;
-    VmName { namespace: namespace.clone(), name: format!("windlass-{name}") }
-}
-
 /// Which object a step is about.
 fn name(step: &Step) -> VmName {
     match step {
-        Step::Begin(goes) => named(goes),
+        Step::Begin(goes) => goes.migration(),
         Step::Delete { name, .. } => name.clone(),
     }
 }

@@ -341,7 +341,7 @@ impl<N: Node> Pods<N> {
         let name = pod.name.clone();
         let next = match self.pods.get(&name) {
             Some(known) if known.uid == pod.uid => {
-                known.clone().listed(pod).had(self.reserved_at(&name))
+                known.clone().listed(pod).had(|| self.reserved_at(&name))
             }
             // Which of both is older, only a read of the pod that was placed can say.
             Some(known) if known.placed.node().is_some() => return Freed::default(),
@@ -376,13 +376,10 @@ impl<N: Node> Pods<N> {
     /// The same; whether it counts with what the pod had, too, that it comes in place of.
     fn put_as(&mut self, name: &VmName, mut next: Option<Known>, inherits: bool) -> Freed {
         let shared = self.pods.name(name).map_or_else(|| Arc::new(name.clone()), Arc::clone);
-        let recorded = self.recorded_of(name).map(|(object, ceiling)| (object.clone(), ceiling));
-        let last = self.pods.remove(name);
-        if let Some((object, ceiling)) = recorded
-            && next.as_ref().and_then(Known::place).is_none()
-        {
-            self.objects.confirm(&object, ceiling);
+        if next.as_ref().and_then(Known::place).is_none() {
+            self.remember_ceiling(name);
         }
+        let last = self.pods.remove(name);
         self.note_namesake(&shared, last.as_ref(), next.as_mut());
         if let Some(next) = &mut next {
             self.objects.show_to(name, next);

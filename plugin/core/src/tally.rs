@@ -121,9 +121,7 @@ impl Tally {
         if spoke.claim != Some(wanted) {
             return spoke.reserved.covers(wanted);
         }
-        let mut reserved = self.reserved;
-        reserved.change(before.reserved, spoke.reserved);
-        let free = room.saturating_sub(reserved.resources());
+        let free = room.saturating_sub(self.reserved_now(before, spoke));
         [Axis::Cpu, Axis::Memory].into_iter().all(|axis| {
             let mut waiting = self.axes[axis.index()].wants.keys();
             let want = spoke.wants[axis.index()];
@@ -134,9 +132,14 @@ impl Tally {
 
     /// By how much what is reserved exceeds the room, now that a VM `spoke`.
     pub(crate) fn over(&self, room: Resources, before: &Part, spoke: &Part) -> Resources {
+        self.reserved_now(before, spoke).saturating_sub(room)
+    }
+
+    /// What is reserved in all, now that a VM `spoke`.
+    fn reserved_now(&self, before: &Part, spoke: &Part) -> Resources {
         let mut reserved = self.reserved;
         reserved.change(before.reserved, spoke.reserved);
-        reserved.resources().saturating_sub(room)
+        reserved.resources()
     }
 
     /// A VM came, changed or left.

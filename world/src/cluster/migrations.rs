@@ -33,7 +33,7 @@ impl Api {
 
     /// A plugin asks for one, by the name of its VM.
     pub(crate) fn begin_migration(&mut self, goes: &Move) -> Answer {
-        let name = named(goes);
+        let name = goes.migration();
         if self.migrations.contains_key(&name) {
             return Answer::Status(409);
         }
@@ -76,10 +76,4 @@ impl Api {
             self.note(|_| Told::MigrationGone(gone));
         }
     }
-}
-
-/// The name of the migration that a plugin makes of a move.
-pub(crate) fn named(goes: &Move) -> VmName {
-    let VmName { namespace, name } = &goes.vm;
-    VmName { namespace: namespace.clone(), name: format!("windlass-{name}") }
 }

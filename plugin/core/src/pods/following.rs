@@ -92,6 +92,13 @@ impl<N: Node> Pods<N> {
         Some((object, self.books_of(pod)?.with_books(|books| books.recorded(pod))?))
     }
 
+    /// The pod leaves: the newest ceiling of its VM may be known from its books alone.
+    pub(super) fn remember_ceiling(&mut self, pod: &VmName) {
+        if let Some((object, ceiling)) = self.recorded_of(pod) {
+            self.objects.confirm(&object.clone(), ceiling);
+        }
+    }
+
     fn put_object(&mut self, name: &VmName, next: Option<VmObject>) -> Freed {
         if self.objects.known.get(name) == next.as_ref() {
             return Freed::default();

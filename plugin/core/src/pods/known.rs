@@ -181,9 +181,9 @@ impl Known {
     }
 
     /// It had this place, with this reserved for it, and may have none any more.
-    pub(crate) fn had(self, place: Option<(Arc<str>, Resources)>) -> Self {
+    pub(crate) fn had(self, place: impl FnOnce() -> Option<(Arc<str>, Resources)>) -> Self {
         let has_none = self.is_vm() && !self.has_ended && self.place().is_none();
-        match place.filter(|_| has_none) {
+        match has_none.then(place).flatten() {
             Some((node, reserved)) => Self { placed: Placed::Lost { node, reserved }, ..self },
             None => self,
         }

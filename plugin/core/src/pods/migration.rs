@@ -91,6 +91,21 @@ impl Default for MigrationTerms {
     }
 }
 
+// === impl Move ===
+
+impl Move {
+    /// The name of the migration that is asked for: one for each VM, so that it is asked for twice in vain.
+    pub fn migration(&self) -> VmName {
+        let VmName { namespace, name } = &self.vm;
+        VmName { namespace: namespace.clone(), name: format!("windlass-{name}") }
+    }
+
+    /// Whether a migration that is there is as good as one that is asked for.
+    pub fn is_served_by(&self, there: &Migration) -> bool {
+        there.vm == self.vm && !there.is_over
+    }
+}
+
 // === impl Migrations ===
 
 impl Migrations {

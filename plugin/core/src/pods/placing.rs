@@ -322,7 +322,7 @@ impl<N: Node> Pods<N> {
         if let Some(known) = &mut next {
             known.placed = Placed::No;
         }
-        Settled::Released(self.put(name, next.map(|known| known.had(place))))
+        Settled::Released(self.put(name, next.map(|known| known.had(|| place))))
     }
 
     /// Where a pod has its place, and what is reserved for it there.

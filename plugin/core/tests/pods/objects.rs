@@ -189,11 +189,7 @@ fn a_vm_does_not_grow_while_another_pod_of_it_takes_room() {
 #[test]
 fn a_vm_that_moves_leaves_the_headroom_of_its_ceiling_behind() {
     let mut pods = starts_on(8, &[("m", 3)]);
-    assert_eq!(propose(&pods, Some(1), 3), None);
-    let (_, write) = pods.ceiling_due(&name("a-1"), 1).unwrap();
-    assert_eq!(write.next.size, cu(4));
-    written(&pods, write.next);
-    assert_eq!(propose(&pods, Some(1), 3), Some(3));
+    grows_to_three(&pods);
     assert_eq!(to_lower(&pods), [], "it may grow");
     let mut moving = pods.clone();
     moving.migration_seen(migration("a"), NOW);
@@ -247,11 +243,7 @@ fn a_pod_that_is_made_anew_is_placed_with_a_ceiling_that_the_watch_does_not_show
     let runs = || {
         let mut pods = starts_on(8, &[]);
         pods.object_seen(Object { ceiling: Some(1), has: 1, ..OBJECT }.seen());
-        assert_eq!(propose(&pods, Some(1), 3), None);
-        let (_, write) = pods.ceiling_due(&name("a-1"), 1).unwrap();
-        assert_eq!(write.next.size, cu(4));
-        written(&pods, write.next);
-        assert_eq!(propose(&pods, Some(1), 3), Some(3));
+        grows_to_three(&pods);
         pods
     };
     let mut gone = runs();
@@ -405,6 +397,15 @@ fn starts_on(units: u64, others: &[(&str, u64)]) -> Pods<Held> {
     pods.object_seen(Object { has: 1, ..OBJECT }.seen());
     pods.pod_seen(on("n", pod("a-1")));
     pods
+}
+
+/// Its agent is permitted three units once a ceiling of four is recorded.
+fn grows_to_three(pods: &Pods<Held>) {
+    assert_eq!(propose(pods, Some(1), 3), None);
+    let (_, write) = pods.ceiling_due(&name("a-1"), 1).unwrap();
+    assert_eq!(write.next.size, cu(4));
+    written(pods, write.next);
+    assert_eq!(propose(pods, Some(1), 3), Some(3));
 }
 
 /// The VMs of the node `n` whose ceilings are to be written though no agent asks.

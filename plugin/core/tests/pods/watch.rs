@@ -170,10 +170,7 @@ fn late_and_repeated_words_change_nothing() {
 /// reserved.
 #[test]
 fn a_vm_of_a_name_that_was_there_is_told_no_more_than_is_reserved_for_it() {
-    let mut pods = cluster(&[("n1", 2)]);
-    let name = VmName::on_host("a");
-    pods.pod_seen(on("n1", Pod { uid: "first".into(), ..vm("a", 1) }));
-    pods.pod_gone(&name, "first");
+    let (mut pods, name) = after_another_of_its_name(2);
     place(&mut pods, &vm("a", 1), "n1");
     let bound = FirstCeiling::new(1, cu(2), None);
     pods.node("n1").unwrap().with_books(|books| books.ceiling_bound(&name, bound));
@@ -185,10 +182,7 @@ fn a_vm_of_a_name_that_was_there_is_told_no_more_than_is_reserved_for_it() {
 /// Found by the simulation: it was told what it counts with, though it was bound past the plugin to a node without room for that.
 #[test]
 fn a_vm_of_a_name_that_was_there_does_not_grow_into_what_it_counts_with() {
-    let mut pods = cluster(&[("n1", 5)]);
-    let name = VmName::on_host("a");
-    pods.pod_seen(on("n1", Pod { uid: "first".into(), ..vm("a", 1) }));
-    pods.pod_gone(&name, "first");
+    let (mut pods, name) = after_another_of_its_name(5);
     pods.pod_seen(on("n1", vm("b", 4)));
     pods.pod_seen(on("n1", vm("a", 1)));
     let first_word = Ask { names_permits: true, ..Ask::from(cu(1)) };
@@ -454,4 +448,13 @@ fn a_placement_that_was_read_ends_once_the_watch_shows_the_same() {
     pods.pod_seen(bound);
     assert_eq!(pods.placements().count(), 0);
     assert_eq!(booked(&pods, "n1", "a"), Some(cu(2)));
+}
+
+/// A node of this size, which a VM has left, and the VM's name.
+fn after_another_of_its_name(units: u64) -> (Pods<Held>, VmName) {
+    let mut pods = cluster(&[("n1", units)]);
+    let name = VmName::on_host("a");
+    pods.pod_seen(on("n1", Pod { uid: "first".into(), ..vm("a", 1) }));
+    pods.pod_gone(&name, "first");
+    (pods, name)
 }

@@ -2,7 +2,6 @@
 
 use super::{Plugin, Task, Turn};
 use crate::cluster::call::{Answer, Call};
-use crate::cluster::migrations::named;
 use std::time::Duration;
 use windlass_plugin_core::pods::{Migration, Move, Step};
 use windlass_protocol::NoSuccess;
@@ -53,7 +52,7 @@ impl Plugin {
             }
             Ok(_) | Err(NoSuccess::Unknown) => {}
             Err(NoSuccess::Conflict) => {
-                self.ask(turn, Call::ReadMigration(named(&goes)), Task::BeginRead(goes));
+                self.ask(turn, Call::ReadMigration(goes.migration()), Task::BeginRead(goes));
             }
             Err(NoSuccess::Gone | NoSuccess::Invalid | NoSuccess::Refused) => {
                 self.books.migration_refused(&goes, turn.now);
@@ -69,12 +68,10 @@ impl Plugin {
         answer: Result<Answer, NoSuccess>,
     ) {
         match answer {
-            Ok(Answer::Migration(there)) => {
-                match there.filter(|it| it.vm == goes.vm && !it.is_over) {
-                    Some(there) => self.books.migration_seen(Migration::clone(&there), turn.now),
-                    None => self.books.migration_refused(goes, turn.now),
-                }
-            }
+            Ok(Answer::Migration(there)) => match there.filter(|it| goes.is_served_by(it)) {
+                Some(there) => self.books.migration_seen(Migration::clone(&there), turn.now),
+                None => self.books.migration_refused(goes, turn.now),
+            },
             Ok(_) | Err(NoSuccess::Unknown) => {}
             Err(_) => self.books.migration_refused(goes, turn.now),
         }
