@@ -26,22 +26,21 @@
 //! Where [ceilings](crate::ceilings) are recorded, [`Books::propose`] reserves what it would grant and has its
 //! answer wait until the ceiling covers it; [`Books::request`] answers at once, with no more than is covered.
 
+mod entering;
+mod reading;
 mod recording;
 mod resizing;
 pub mod telling;
 
 use crate::ask::{Ask, Granted, Proposed};
 use crate::by_name::ByName;
-use crate::ceilings::Kept;
 use crate::entry::{Above, Basis, Entry, Moving};
 use crate::hold::Hold;
 use crate::offer::Offer;
-use crate::summary::Summary;
 use crate::tally::Tally;
 use std::sync::Arc;
 use thiserror::Error;
-use windlass_protocol::status::NodeStatus;
-use windlass_protocol::{Axis, Bytes, MilliCpu, Moment, Note, Resources, VmName, VmRecord};
+use windlass_protocol::{Axis, Bytes, MilliCpu, Moment, Resources, VmName, VmRecord};
 
 /// The books of one node.
 #[derive(Clone, Debug)]
@@ -99,139 +98,6 @@ impl Books {
     /// What keeps the VMs of the node from growing.
     pub const fn hold(&self) -> Hold {
         self.hold
-    }
-
-    /// A VM is on this node, and `ceiling` may have been reserved for it. Entering again changes its
-    /// record, and never lowers what is reserved.
-    pub fn enter(&mut self, vm: impl Into<Arc<VmName>>, record: VmRecord, ceiling: Resources) {
-        let vm = vm.into();
-        self.have(&vm, record, Basis::Silent(Resources::ZERO));
-        self.change(&vm, |entry| {
-            entry.record = record;
-            entry.basis = match entry.basis {
-                Basis::Presumed(most) | Basis::Silent(most) => Basis::Silent(most.max(ceiling)),
-                Basis::Spoken { permit, has } => Basis::Spoken { permit, has: has.max(ceiling) },
-            };
-        });
-    }
-
-    /// A VM is on this node, and no process sees what it has: it counts with `ceiling` until its agent
-    /// speaks. The books believe an agent that names the last permit; for an agent that names none,
-    /// all that it asks for may have been reserved. A VM that an agent speaks for is only
-    /// [updated](Self::update).
-    pub fn presume(&mut self, vm: impl Into<Arc<VmName>>, record: VmRecord, ceiling: Resources) {
-        let vm = vm.into();
-        self.have(&vm, record, Basis::Presumed(ceiling));
-        self.change(&vm, |entry| {
-            entry.record = record;
-            if let Basis::Presumed(most) = &mut entry.basis {
-                *most = most.max(ceiling);
-                entry.is_remote = true;
-            }
-        });
-    }
-
-    /// A VM's pod is on this node, and requests this much of it: no less is reserved for as long as the pod is
-    /// there, whatever the VM has. Until its agent speaks, the VM counts with `ceiling`; a later ceiling that
-    /// was recorded replaces an earlier one, but for one that these books had recorded, whose headroom nobody was promised;
-    /// without one nothing lowers what may have been promised.
-    /// `kept`: the pod is the VM, and its ceiling is recorded.
-    pub fn enter_pod(
-        &mut self,
-        vm: impl Into<Arc<VmName>>,
-        record: VmRecord,
-        requests: Resources,
-        ceiling: Resources,
-        kept: Option<Kept>,
-    ) {
-        let vm = vm.into();
-        self.have(&vm, record, Basis::Presumed(ceiling));
-        self.change(&vm, |entry| {
-            (entry.record, entry.floor, entry.is_remote) = (record, requests, true);
-            entry.cover.keep(kept);
-            let shown = kept.and_then(|kept| kept.shown);
-            let own = entry.cover.recorded().zip(shown);
-            let is_own = own.is_some_and(|(recorded, shown)| recorded.is_own(shown));
-            if let Basis::Presumed(most) = &mut entry.basis {
-                *most = match shown {
-                    Some(_) if is_own => *most,
-                    Some(_) => ceiling,
-                    None => ceiling.max(*most),
-                };
-            }
-        });
-    }
-
-    /// Another VM of this name was in books before: a request that names a last permit may be one of its agent, as long as no agent
-    /// has spoken, and for as long as a request may be late. Unknown VMs are passed over.
-    pub(crate) fn doubt_names(&mut self, vm: &VmName) {
-        self.change(vm, |entry| entry.has_namesake = true);
-    }
-
-    /// A VM may have this much besides what its agent said: it is one that was there before.
-    pub(crate) fn returned(&mut self, vm: &VmName, most: Resources) {
-        self.change(vm, |entry| {
-            entry.basis = match entry.basis {
-                Basis::Presumed(known) => Basis::Presumed(known.max(most)),
-                Basis::Silent(known) => Basis::Silent(known.max(most)),
-                Basis::Spoken { permit, has } => Basis::Spoken { permit: permit.max(most), has },
-            };
-        });
-    }
-
-    /// What is known of a VM changed. Unknown VMs are passed over.
-    pub fn update(&mut self, vm: &VmName, record: VmRecord) {
-        self.change(vm, |entry| entry.record = record);
-    }
-
-    /// A VM left the node, and everything reserved for it is free.
-    pub fn leave(&mut self, vm: &VmName) {
-        if let Some(entry) = self.vms.remove(vm) {
-            self.tally.change(&entry.name, Some(entry.part()), None);
-        }
-    }
-
-    /// No agent speaks for this VM, or no longer: the VM counts with exactly this, until its
-    /// hypervisor shows something else.
-    pub fn count(&mut self, vm: &VmName, has: Resources) {
-        self.change(vm, |entry| {
-            entry.basis = Basis::Silent(has);
-            entry.claim = None;
-        });
-    }
-
-    /// The hypervisor shows that a VM has this much. More than was reserved is a fact, and counts; so
-    /// does less, for a VM that no agent speaks for.
-    pub fn witness(&mut self, vm: &VmName, has: Resources) {
-        self.change(vm, |entry| {
-            entry.is_remote = false;
-            entry.basis = match entry.basis {
-                Basis::Presumed(_) | Basis::Silent(_) => Basis::Silent(has),
-                Basis::Spoken { permit, has: _ } => Basis::Spoken { permit, has },
-            };
-        });
-    }
-
-    /// A VM is about to be moved to another node, or stays after all. Unknown VMs are passed over.
-    pub fn set_moving(&mut self, vm: &VmName, moving: bool) {
-        if let Some(entry) = self.vms.get_mut(vm) {
-            entry.moving = match (entry.moving, moving) {
-                (_, false) => Moving::No,
-                (Moving::No | Moving::Held, true) => Moving::Due,
-                (told @ (Moving::Due | Moving::Told(_)), true) => told,
-            };
-        }
-    }
-
-    /// Another pod of a VM was placed for what the VM has, or left. A VM that moves is passed over, and so are unknown ones.
-    pub fn set_held(&mut self, vm: &VmName, held: bool) {
-        if let Some(entry) = self.vms.get_mut(vm) {
-            entry.moving = match (entry.moving, held) {
-                (Moving::No | Moving::Held, true) => Moving::Held,
-                (Moving::No | Moving::Held, false) => Moving::No,
-                (moves @ (Moving::Due | Moving::Told(_)), _) => moves,
-            };
-        }
     }
 
     /// An agent says what its VM has or should get. The answer is no more than was promised or a recorded ceiling
@@ -369,83 +235,6 @@ impl Books {
         let granted = entry.settle(now, granted, &ask, above);
         self.tally.change(&entry.name, Some(spoken), Some(entry.part()));
         Ok((read, granted))
-    }
-
-    /// What is known of a VM, if it entered.
-    pub fn record(&self, vm: &VmName) -> Option<&VmRecord> {
-        self.vms.get(vm).map(|entry| &entry.record)
-    }
-
-    /// Whether an agent speaks for this VM. A VM that no agent speaks for counts with the most that may
-    /// have been reserved for it, or with what it was seen to have.
-    pub fn is_spoken_for(&self, vm: &VmName) -> bool {
-        let spoken = |entry: &Entry| matches!(entry.basis, Basis::Spoken { .. });
-        self.vms.get(vm).is_some_and(spoken)
-    }
-
-    /// Whether an answer to this `wanted` may be less than a VM has that no agent has spoken for. Its agent would name it
-    /// as its last permit, and a plugin that does not know better would believe it: so it is not told.
-    pub fn says_too_little(&self, vm: &VmName, wanted: Resources, granted: &Granted) -> bool {
-        let may_have = self.vms.get(vm).map(Entry::promised_before).unwrap_or_default();
-        let is_less = !granted.permit.covers(wanted.min(may_have));
-        granted.is_unrecorded && is_less && !self.is_spoken_for(vm)
-    }
-
-    /// Whether more is reserved for a VM than its agent was answered last, since the request may have come late.
-    pub fn is_doubted(&self, vm: &VmName) -> bool {
-        self.vms.get(vm).is_some_and(Entry::is_doubted)
-    }
-
-    /// When and why a VM lately got less than it asked for, the oldest first.
-    pub fn notes(&self, vm: &VmName) -> Vec<Note> {
-        self.vms.get(vm).map(|entry| entry.journal.notes()).unwrap_or_default()
-    }
-
-    /// By how much the minima of all VMs exceed the room, if they do: then some VM never gets its
-    /// minimum, whatever the others give back.
-    pub fn minima_over(&self) -> Option<Resources> {
-        let minima = self.tally.min();
-        (!self.room.covers(minima)).then(|| minima.saturating_sub(self.room))
-    }
-
-    /// What is reserved in all.
-    pub fn reserved(&self) -> Resources {
-        self.tally.reserved()
-    }
-
-    /// What VMs asked for and did not get, as far as their claims last.
-    pub fn missing(&mut self, now: Moment) -> Resources {
-        self.forget_old_claims(now);
-        self.tally.missing()
-    }
-
-    /// The room that is reserved for no VM.
-    pub fn free(&self) -> Resources {
-        self.room.saturating_sub(self.reserved())
-    }
-
-    /// What is read of these books without their lock.
-    pub fn summary(&self) -> Summary {
-        Summary { room: self.room, reserved: self.reserved() }
-    }
-
-    /// What is reserved for a VM, if it entered.
-    pub fn reserved_for(&self, vm: &VmName) -> Option<Resources> {
-        self.vms.get(vm).map(Entry::reserved)
-    }
-
-    /// Whether more is reserved than the node has room for.
-    pub fn is_over(&self) -> bool {
-        !self.room.covers(self.reserved())
-    }
-
-    /// The books at this moment, VMs by name.
-    pub fn status(&self, now: Moment) -> NodeStatus {
-        NodeStatus {
-            room: self.room,
-            reserved: self.reserved(),
-            vms: self.vms.in_order().into_iter().map(|(_, entry)| entry.booked(now)).collect(),
-        }
     }
 
     /// Finds out which VMs a shortage names: those for which free room is kept, in the order in which
