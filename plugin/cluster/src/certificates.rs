@@ -10,20 +10,16 @@
 mod make;
 pub mod names;
 mod read;
+mod requests;
 
 use crate::leadership::Leadership;
 use crate::metrics::CertificateCounts;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::api::{ObjectMeta, PostParams};
-use kube::core::NamespaceResourceScope;
-use kube::{Api, Client, Resource};
-use make::Use;
+use kube::{Client, Resource};
 use names::{BUNDLE, CA, CLIENT, Data, KEPT, LEAF, MADE_BY, SERVICE};
 use read::{Problem, Reader, bundle_of};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::fmt;
 use std::time::Duration;
@@ -34,9 +30,9 @@ use windlass_kit::admin::Readiness;
 use windlass_kit::clock::Clock;
 use windlass_kit::server::{Tls, TlsFile, TlsPem, TlsPlaces};
 use windlass_kit::watchdog::Pulse;
-use windlass_kit_kubernetes::answers::{Failure, answered};
+use windlass_kit_kubernetes::answers::Failure;
 use windlass_plugin_core::certificates::{
-    self as core, Bundle, Fingerprint, Kept, Maker, Terms, There, Write,
+    self as core, Bundle, Fingerprint, Kept, Maker, Terms, There,
 };
 
 /// Between two looks at whether the objects are to be read.
@@ -47,10 +43,6 @@ pub const EVERY: Duration = Duration::from_secs(5);
 
 /// Writes of one round: a CA with a certificate, a bundle, a scheduler's certificate, and once more each.
 const WRITES: usize = 6;
-
-/// What the part waits for while it sends a request: it turns with each, since a round of requests that are all answered late takes
-/// longer than the watchdog is patient.
-const API_SERVER: &str = "the API server, for certificates";
 
 /// What the process waits for before it is ready.
 const PART: &str = "certificate";
@@ -278,100 +270,6 @@ impl Certificates {
         }
         *said = problems;
     }
-
-    async fn write(&self, write: Write, objects: Objects) -> Result<(), RoundError> {
-        let of_kept = objects.kept.as_ref().map(data).unwrap_or_default();
-        let now = self.clock.now();
-        match write {
-            Write::Kept(keeping) => {
-                let made = make::kept(&of_kept, keeping, &self.terms.hosts, now)?;
-                let secret = with_data(objects.kept.unwrap_or_else(|| self.tls_secret(KEPT)), made);
-                self.put(KEPT, secret).await
-            }
-            Write::Bundle(_) => {
-                let text = String::from_utf8_lossy(&bundle_of(&of_kept)).into_owned();
-                let mut bundle = objects.bundle.unwrap_or_else(|| ConfigMap {
-                    metadata: self.metadata(BUNDLE),
-                    ..ConfigMap::default()
-                });
-                bundle.data = Some(BTreeMap::from([(CA.certificate.to_owned(), text)]));
-                self.put(BUNDLE, bundle).await
-            }
-            Write::Client => {
-                let name = self.terms.scheduler.as_deref().unwrap_or_default();
-                let made = make::leaf(&of_kept, Use::Client(name), now)?;
-                let secret =
-                    with_data(objects.client.unwrap_or_else(|| self.tls_secret(CLIENT)), made);
-                self.put(CLIENT, secret).await
-            }
-        }
-    }
-
-    async fn get<K>(&self, name: &'static str) -> Result<Option<K>, RoundError>
-    where
-        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + DeserializeOwned,
-        K: fmt::Debug,
-    {
-        self.pulse.turn(API_SERVER);
-        let read = answered(self.api::<K>().get_opt(name)).await;
-        read.map_err(|failure| RoundError::Api(name, failure))
-    }
-
-    /// Makes an object, or replaces the very revision that was read. That it was made, changed or deleted meanwhile is no error: the
-    /// object is read again. So it is after any other failure, whose write may have taken effect.
-    async fn put<K>(&self, name: &'static str, object: K) -> Result<(), RoundError>
-    where
-        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
-        K: Clone + DeserializeOwned + Serialize + fmt::Debug,
-    {
-        let (api, params) = (self.api::<K>(), PostParams::default());
-        let is_new = object.meta().resource_version.is_none();
-        let sent = async {
-            if is_new {
-                api.create(&params, &object).await
-            } else {
-                api.replace(name, &params, &object).await
-            }
-        };
-        self.pulse.turn(API_SERVER);
-        let (answer, result) = match answered(sent).await {
-            Ok(_) => {
-                let namespace = &self.namespace;
-                info!(namespace, object = name, is_new, "certificates were written");
-                ("done", Ok(()))
-            }
-            Err(Failure::Conflict(_)) => ("conflict", Ok(())),
-            Err(Failure::Gone(_)) if !is_new => ("conflict", Ok(())),
-            Err(failure @ (Failure::Gone(_) | Failure::Invalid(_) | Failure::Refused(_))) => {
-                ("refused", Err(failure))
-            }
-            Err(failure @ Failure::Unknown(_)) => ("no-answer", Err(failure)),
-        };
-        self.counts.write(name, answer);
-        result.map_err(|failure| RoundError::Api(name, failure))
-    }
-
-    fn api<K>(&self) -> Api<K>
-    where
-        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
-    {
-        Api::namespaced(self.client.clone(), &self.namespace)
-    }
-
-    fn tls_secret(&self, name: &str) -> Secret {
-        let type_ = Some("kubernetes.io/tls".to_owned());
-        Secret { metadata: self.metadata(name), type_, ..Secret::default() }
-    }
-
-    fn metadata(&self, name: &str) -> ObjectMeta {
-        let (label, value) = MADE_BY;
-        ObjectMeta {
-            name: Some(name.to_owned()),
-            namespace: Some(self.namespace.clone()),
-            labels: Some(BTreeMap::from([(label.to_owned(), value.to_owned())])),
-            ..ObjectMeta::default()
-        }
-    }
 }
 
 // === impl RoundError ===
@@ -403,11 +301,6 @@ fn maker(object: &impl Resource) -> Maker {
 fn data(secret: &Secret) -> Data {
     let parts = secret.data.iter().flatten();
     parts.map(|(key, ByteString(bytes))| (key.clone(), bytes.clone())).collect()
-}
-
-fn with_data(secret: Secret, data: Data) -> Secret {
-    let data = data.into_iter().map(|(key, bytes)| (key, ByteString(bytes))).collect();
-    Secret { data: Some(data), ..secret }
 }
 
 fn bundle_text(bundle: &ConfigMap) -> &str {

@@ -1,21 +1,18 @@
 //! What is counted of the API server and the scheduler. Labels are enums.
 
+mod scraped;
+
 use crate::books::ClusterBooks;
-use crate::books::moving::Watermark;
 use crate::certificates::names::{BUNDLE, CLIENT, KEPT};
-use crate::leadership::Epoch;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
-use prometheus_client::metrics::MetricType;
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
-use std::fmt;
+use scraped::{Leads, Watermarks};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use windlass_kit::server::Reloads;
 use windlass_kit_kubernetes::Watches;
-use windlass_plugin::metrics::gauge;
 use windlass_plugin_core::trust::Denied;
 
 /// Looks at what watches told, by what is watched and what was found. Clones count together.
@@ -37,40 +34,6 @@ pub struct Denials(Family<Denial, Counter>);
 /// Failed requests for the lease. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub struct Leases(Counter);
-
-/// What is read at the moment of a scrape: whether the process leads is a matter of the clock. And which VMs move.
-#[derive(Debug)]
-struct Leads(ClusterBooks);
-
-/// What is read of nodes that have a watermark at the moment of a scrape.
-#[derive(Debug)]
-struct Watermarks(ClusterBooks);
-
-/// The gauges of a node that has a watermark: what each is called, what it is, and where it is read.
-type OfWatermark = (&'static str, &'static str, fn(&Watermark) -> u64);
-
-const OF_WATERMARK: [OfWatermark; 4] = [
-    (
-        "windlass_plugin_watermark_milli_cpu",
-        "Thousandths of a vCPU above which VMs that may be moved leave a node",
-        |node| node.watermark.cpu.milli(),
-    ),
-    (
-        "windlass_plugin_watermark_bytes",
-        "Bytes of memory above which VMs that may be moved leave a node",
-        |node| node.watermark.mem.bytes(),
-    ),
-    (
-        "windlass_plugin_pressure_milli_cpu",
-        "Thousandths of a vCPU that are taken and asked for above the watermark, less what leaves already",
-        |node| node.pressure.cpu.milli(),
-    ),
-    (
-        "windlass_plugin_pressure_bytes",
-        "Bytes of memory that are taken and asked for above the watermark, less what leaves already",
-        |node| node.pressure.mem.bytes(),
-    ),
-];
 
 /// Writes of headroom pods by what was written and what came of it. Clones count together.
 #[derive(Clone, Debug, Default)]
@@ -227,42 +190,6 @@ impl Leases {
     /// A request for the lease failed.
     pub fn failed(&self) {
         self.0.inc();
-    }
-}
-
-// === impl Leads ===
-
-impl Collector for Leads {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        let epoch = self.0.serves().map_or(0, |Epoch(epoch)| epoch);
-        let help = "1 while this plugin leads and answers";
-        let leader =
-            encoder.encode_descriptor("windlass_plugin_leader", help, None, MetricType::Gauge)?;
-        gauge(u64::from(epoch > 0)).encode(leader)?;
-        let help = "The epoch in which this plugin answers; 0 while it does not";
-        let number =
-            encoder.encode_descriptor("windlass_plugin_epoch", help, None, MetricType::Gauge)?;
-        gauge(epoch).encode(number)?;
-        let help = "VMs that move to another node";
-        let name = "windlass_plugin_moving";
-        let moving = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        gauge(u64::try_from(self.0.moving()).unwrap_or(u64::MAX)).encode(moving)
-    }
-}
-
-// === impl Watermarks ===
-
-impl Collector for Watermarks {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        let nodes = self.0.watermarks();
-        for (name, help, of) in OF_WATERMARK {
-            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            for node in &nodes {
-                let labels = [("node", node.name.as_str())];
-                gauge(of(node)).encode(family.encode_family(&labels)?)?;
-            }
-        }
-        Ok(())
     }
 }
 
