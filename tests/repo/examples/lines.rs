@@ -5,12 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
-use windlass_repo::cargo;
-use windlass_repo::source::shipped;
-
-/// Packages that are no product, by the folder that they are in.
-const NO_PRODUCT: [&str; 6] =
-    ["tests/", "bench/", "conformance/", "demo/", "world/", "drivers/fake/"];
+use windlass_repo::source::product;
 
 /// Lines of a file or of several.
 #[derive(Clone, Copy, Default)]
@@ -21,14 +16,9 @@ struct Lines {
 }
 
 fn main() {
-    let packages = cargo::packages().into_values();
-    let roots: Vec<String> = packages
-        .flat_map(|package| package.roots)
-        .filter(|root| root.contains("/src/") && !NO_PRODUCT.iter().any(|no| root.starts_with(no)))
-        .collect();
     let (mut parts, mut all) = (BTreeMap::<String, Lines>::new(), Lines::default());
     let mut files: Vec<(usize, String)> = Vec::new();
-    for (file, text) in shipped(&roots) {
+    for (file, text) in product() {
         let lines = Lines::of(&text);
         let part = file.split("/src/").next().unwrap_or_default().to_owned();
         *parts.entry(part).or_default() += lines;

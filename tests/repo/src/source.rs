@@ -1,7 +1,11 @@
 //! Rust files, read as text.
 
-use crate::{files_ending, read, root};
+use crate::{cargo, files_ending, read, root};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Packages that are no product, by the folder that they are in.
+const NO_PRODUCT: [&str; 6] =
+    ["tests/", "bench/", "conformance/", "demo/", "world/", "drivers/fake/"];
 
 /// The names of the test functions of these files, also of those inside `proptest!`.
 pub fn test_names(files: &[String]) -> BTreeSet<String> {
@@ -43,6 +47,16 @@ pub fn reachable(roots: &[String]) -> BTreeSet<String> {
 /// What is compiled into programs when these crate roots are, by file: without tests.
 pub fn shipped(roots: &[String]) -> BTreeMap<String, String> {
     texts(roots, without_tests)
+}
+
+/// What is compiled into programs that users run, by file: without tests, and without the demo.
+pub fn product() -> BTreeMap<String, String> {
+    let packages = cargo::packages().into_values();
+    let roots: Vec<String> = packages
+        .flat_map(|package| package.roots)
+        .filter(|root| root.contains("/src/") && !NO_PRODUCT.iter().any(|no| root.starts_with(no)))
+        .collect();
+    shipped(&roots)
 }
 
 /// Rust files outside of `target`.

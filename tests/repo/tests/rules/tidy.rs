@@ -1,10 +1,12 @@
 //! Rules about files, whatever is in them.
 
 use std::collections::BTreeSet;
-use windlass_repo::source::{reachable, rust_files};
+use windlass_repo::source::{product, reachable, rust_files};
 use windlass_repo::{assert_none, cargo, files, read};
 
 const LONGEST_FILE: usize = 500;
+/// Of a file that is shipped, without its tests.
+const LONGEST_OF_PRODUCT: usize = 399;
 const LARGEST_FILE: u64 = 1_000_000;
 
 #[test]
@@ -26,13 +28,15 @@ fn every_rust_file_says_what_it_is() {
 
 #[test]
 fn no_rust_file_is_longer_than_five_hundred_lines() {
-    let long: Vec<String> = rust_files()
-        .into_iter()
-        .map(|file| (read(&file).lines().count(), file))
-        .filter(|(lines, _)| *lines > LONGEST_FILE)
-        .map(|(lines, file)| format!("{file}: {lines} lines"))
-        .collect();
-    assert_none("split these files:", &long);
+    let files = rust_files().into_iter().map(|file| (file.clone(), read(&file)));
+    assert_none("split these files:", &longer(LONGEST_FILE, files));
+}
+
+#[test]
+fn a_file_of_the_product_is_shorter_than_four_hundred_lines() {
+    let product = product();
+    assert!(product.len() > 100, "the product was not found");
+    assert_none("split these files:", &longer(LONGEST_OF_PRODUCT, product.into_iter()));
 }
 
 #[test]
@@ -120,6 +124,15 @@ fn the_agent_knows_vms_and_no_files_of_them() {
         agent.filter(|file| ["agent/src/", "agent/core/"].iter().any(|of| file.starts_with(of)));
     let names = ["VmFile", "vm_file", "vm_files", "qmp"].map(str::to_owned);
     assert_none("a VM may be declared elsewhere:", &lines_with(agent.collect(), &names));
+}
+
+/// The files that have more lines, of these names and texts.
+fn longer(most: usize, files: impl Iterator<Item = (String, String)>) -> Vec<String> {
+    files
+        .map(|(file, text)| (text.lines().count(), file))
+        .filter(|(lines, _)| *lines > most)
+        .map(|(lines, file)| format!("{file}: {lines} lines"))
+        .collect()
 }
 
 fn lines_with(files: Vec<String>, marks: &[String]) -> Vec<String> {
