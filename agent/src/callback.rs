@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use windlass_agent_core::{Call, CallAnswer, wire};
-use windlass_kit::server::{Limits, Service};
+use windlass_kit::server::{Limits, OpenSince, Service};
 
 /// Calls that wait for the runner. The reference's informant makes one at a time.
 const MOST_PENDING: usize = 16;
@@ -50,7 +50,7 @@ pub(crate) fn limits(metrics: &Metrics) -> Limits {
 // === impl Server ===
 
 impl Service for Server {
-    async fn answer(&self, request: Request<Bytes>) -> Response {
+    async fn answer(&self, request: Request<Bytes>, _: OpenSince) -> Response {
         let (method, path) = (request.method().as_str(), request.uri().path());
         let (status, text) = match wire::called(method, path, request.body()) {
             Ok(call) => self.calls.ask(call).await.map_or_else(|none| none, wire::call_answer),

@@ -20,6 +20,11 @@ pub(crate) async fn catch_panic<F: Future>(future: F) -> Result<F::Output, Strin
     .await
 }
 
+/// Calls `make`; a panic in it is an error, with its message.
+pub(crate) fn catch_panic_in<T>(make: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(make)).map_err(|payload| message(payload.as_ref()))
+}
+
 /// Locks a value that a panic cannot leave half changed.
 pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
@@ -40,6 +45,8 @@ mod tests {
         assert_eq!(catch_panic(async { 7 }).await.unwrap(), 7);
         let fixed = catch_panic(async { panic!("no room") }).await;
         assert_eq!(fixed.unwrap_err(), "no room");
+        assert_eq!(catch_panic_in(|| 7).unwrap(), 7);
+        assert_eq!(catch_panic_in(|| panic!("no place")).unwrap_err(), "no place");
         let number = 3;
         let formatted = catch_panic(async { panic!("{number} are missing") }).await;
         assert_eq!(formatted.unwrap_err(), "3 are missing");

@@ -6,8 +6,7 @@
 //! in use, the one that idles longest between requests makes room for the next. A request's body
 //! is read here, whole, before the router sees it: handlers get bytes and wait for no client.
 //! Each refusal says in words which limit it was. A panic in a handler is one 500. A request over
-//! a unix socket carries its [`Caller`](windlass_protocol::status::Caller) as an extension, and one over TLS its [`Peer`]; each says
-//! since when its connection is open ([`OpenSince`]).
+//! a unix socket carries its [`Caller`](windlass_protocol::status::Caller) as an extension, and one over TLS its [`Peer`].
 
 mod connection;
 mod connections;

@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tracing::{debug, warn};
-use windlass_kit::server::{HangUp, Service};
+use windlass_kit::server::{HangUp, OpenSince, Service};
 use windlass_plugin_core::wire::{self, Refusal};
 use windlass_protocol::PluginVersion;
 use windlass_protocol::plugin::RawRequest;
@@ -36,8 +36,13 @@ pub struct Endpoint<P>(pub P);
 // === impl Endpoint ===
 
 impl<P: Permits> Service for Endpoint<P> {
-    async fn answer(&self, request: Request<Bytes>) -> Response {
-        self.respond(read(&request)).await
+    fn answer(
+        &self,
+        request: Request<Bytes>,
+        _: OpenSince,
+    ) -> impl Future<Output = Response> + Send {
+        // Read here: a request is large, and its future is kept small.
+        self.respond(read(&request))
     }
 }
 

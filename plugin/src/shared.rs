@@ -135,6 +135,19 @@ impl Shared {
         }
     }
 
+    /// The body of the answer to a request, or to one that was refused while it was read. No answer waits.
+    ///
+    /// # Errors
+    /// Why it is refused.
+    pub fn grant(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal> {
+        let began = Instant::now();
+        let answer = self.counted(request.and_then(|request| {
+            self.ask(|books, now, unit| wire::grant(books, now, unit, request))
+        }));
+        self.0.requests.took(began.elapsed());
+        answer
+    }
+
     /// The body of the answer to a request that has waited.
     ///
     /// # Errors
@@ -193,11 +206,6 @@ impl Published {
 impl Permits for Shared {
     /// Nothing is recorded of these VMs: no answer waits.
     async fn answer(&self, request: Result<RawRequest, Refusal>) -> Result<Vec<u8>, Refusal> {
-        let began = Instant::now();
-        let answer = self.counted(request.and_then(|request| {
-            self.ask(|books, now, unit| wire::grant(books, now, unit, request))
-        }));
-        self.0.requests.took(began.elapsed());
-        answer
+        self.grant(request)
     }
 }

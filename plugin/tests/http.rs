@@ -4,7 +4,7 @@
 use axum::body::{Bytes as Chunk, to_bytes};
 use axum::http::{Request, header};
 use windlass_kit::clock::Clock;
-use windlass_kit::server::Service;
+use windlass_plugin::http::read;
 use windlass_plugin::{Endpoint, Shared};
 use windlass_plugin_core::{Books, VmRecord};
 use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Moment, Resources, VmName};
@@ -17,7 +17,7 @@ async fn a_want_that_fits_is_permitted_on_every_path() {
     for path in ["/", "/permit", "/anything/at/all?x=y"] {
         let shared = node();
         let request = Request::post(path).body(Chunk::from(GOOD)).unwrap();
-        let response = Endpoint(shared).answer(request).await;
+        let response = Endpoint(shared).respond(read(&request)).await;
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
         let body = to_bytes(response.into_body(), 4096).await.unwrap();
@@ -238,7 +238,7 @@ async fn post(app: &Endpoint<Shared>, body: String) -> (u16, String) {
 }
 
 async fn send(app: &Endpoint<Shared>, request: Request<Chunk>) -> (u16, String) {
-    let response = app.answer(request).await;
+    let response = app.respond(read(&request)).await;
     let status = response.status().as_u16();
     let expected = if status == 200 { "application/json" } else { "text/plain" };
     assert_eq!(response.headers()[header::CONTENT_TYPE], expected);

@@ -4,7 +4,7 @@
 use axum::body::{Bytes as Chunk, to_bytes};
 use axum::http::{Request, header};
 use windlass_kit::clock::Clock;
-use windlass_kit::server::Service;
+use windlass_plugin::http::read;
 use windlass_plugin::{Endpoint, Shared};
 use windlass_plugin_core::{Books, VmRecord};
 use windlass_protocol::{Bytes, ComputeUnit, MilliCpu, Moment, PluginVersion, Resources, VmName};
@@ -178,7 +178,7 @@ fn value_length(text: &str) -> usize {
 
 async fn post(app: &Endpoint<Shared>, body: &str) -> (u16, String) {
     let request = Request::post("/").body(Chunk::from(body.to_owned())).unwrap();
-    let response = app.answer(request).await;
+    let response = app.respond(read(&request)).await;
     let status = response.status().as_u16();
     let expected = if status == 200 { "application/json" } else { "text/plain" };
     assert_eq!(response.headers()[header::CONTENT_TYPE], expected);

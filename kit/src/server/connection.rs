@@ -5,8 +5,9 @@ use super::deadline::Deadline;
 use super::limits::{Limits, Refusal};
 use super::listen::Who;
 use super::service::{HangUp, OpenSince, Service};
-use crate::catch_panic::catch_panic;
+use crate::catch_panic::{catch_panic, catch_panic_in};
 use axum::response::Response;
+use bytes::Bytes;
 use http::Request;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
@@ -49,13 +50,12 @@ pub(super) async fn run<S, V: Service>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let deadline = Deadline::new();
-    let since = OpenSince(std::time::Instant::now());
+    let since = OpenSince::now();
     let answers = Answers { service, who, since, slot, deadline, limits: limits.clone() };
     let answers = &Arc::new(answers);
     let service = service_fn(|request: Request<Incoming>| {
-        let answers = Arc::clone(answers);
         // Boxed, because only a connection whose futures can be moved gives its stream back.
-        Box::pin(async move { HangUp::or(answers.to(request).await) })
+        Box::pin(Arc::clone(answers).to(request))
     });
     let mut connection = http1::Builder::new()
         .timer(answers.deadline.clone())
@@ -119,43 +119,62 @@ pub(super) async fn run<S, V: Service>(
 // === impl Answers ===
 
 impl<V: Service> Answers<V> {
-    async fn to(&self, mut request: Request<Incoming>) -> Response {
+    /// One request, from its head to its answer. It is taken apart before it is in the future, which is kept small: each request
+    /// has one of its own.
+    fn to(
+        self: Arc<Self>,
+        mut request: Request<Incoming>,
+    ) -> impl Future<Output = Result<Response, HangUp>> {
         self.who.sign(request.extensions_mut());
-        request.extensions_mut().insert(self.since);
         self.slot.set_busy();
         self.deadline.set(Instant::now() + self.limits.request_time);
-        let answer = match self.answer(request).await {
-            Ok(response) => response,
-            Err(refusal) => self.limits.refuse(refusal),
-        };
-        self.slot.set_idle();
-        answer
+        let (head, body) = request.into_parts();
+        async move {
+            let answer = match self.read(body).await {
+                Ok(body) => {
+                    let request = Request::from_parts(head, body);
+                    match catch_panic_in(|| self.service.answer(request, self.since)) {
+                        Ok(answer) => {
+                            let mut answer = pin!(answer);
+                            answered(self.deadline.within(catch_panic(answer.as_mut())).await)
+                        }
+                        Err(why) => answered(Some(Err(why))),
+                    }
+                }
+                Err(refusal) => Err(refusal),
+            };
+            self.slot.set_idle();
+            HangUp::or(answer.unwrap_or_else(|refusal| self.limits.refuse(refusal)))
+        }
     }
 
-    /// One request, from its head to its answer.
-    async fn answer(&self, request: Request<Incoming>) -> Result<Response, Refusal> {
-        let (head, body) = request.into_parts();
+    /// The body of a request.
+    async fn read(&self, body: Incoming) -> Result<Bytes, Refusal> {
         let most = self.limits.body_size;
         if body.size_hint().lower() > most as u64 {
             return Err(Refusal::BodySize);
         }
-        let body = match self.deadline.within(Limited::new(body, most).collect()).await {
-            Some(Ok(body)) => body.to_bytes(),
-            Some(Err(error)) if error.is::<LengthLimitError>() => return Err(Refusal::BodySize),
+        let mut body = pin!(Limited::new(body, most).collect());
+        match self.deadline.within(body.as_mut()).await {
+            Some(Ok(body)) => Ok(body.to_bytes()),
+            Some(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::BodySize),
             Some(Err(error)) => {
                 debug!(%error, "request body broken off");
-                return Err(Refusal::BodyBroken);
+                Err(Refusal::BodyBroken)
             }
-            None => return Err(Refusal::BodyTime),
-        };
-        let request = Request::from_parts(head, body);
-        match self.deadline.within(catch_panic(self.service.answer(request))).await {
-            Some(Ok(response)) => Ok(response),
-            Some(Err(why)) => {
-                error!(why, "request handler panicked");
-                Err(Refusal::Panic)
-            }
-            None => Err(Refusal::AnswerTime),
+            None => Err(Refusal::BodyTime),
         }
+    }
+}
+
+/// What came of asking the service in time; `None`: it took too long.
+fn answered(answer: Option<Result<Response, String>>) -> Result<Response, Refusal> {
+    match answer {
+        Some(Ok(response)) => Ok(response),
+        Some(Err(why)) => {
+            error!(why, "request handler panicked");
+            Err(Refusal::Panic)
+        }
+        None => Err(Refusal::AnswerTime),
     }
 }

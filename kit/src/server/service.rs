@@ -11,11 +11,15 @@ use tower::ServiceExt;
 
 /// What answers requests, whose bodies are read.
 pub trait Service: Clone + Send + Sync + 'static {
-    /// The answer to one.
-    fn answer(&self, request: Request<Bytes>) -> impl Future<Output = Response> + Send;
+    /// The answer to one, over a connection that is open `since` then.
+    fn answer(
+        &self,
+        request: Request<Bytes>,
+        since: OpenSince,
+    ) -> impl Future<Output = Response> + Send;
 }
 
-/// Among the extensions of a request: since when its connection is open.
+/// Since when the connection of a request is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OpenSince(pub Instant);
 
@@ -25,6 +29,15 @@ pub struct OpenSince(pub Instant);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the service ends the connection in place of an answer")]
 pub struct HangUp;
+
+// === impl OpenSince ===
+
+impl OpenSince {
+    /// It opens now.
+    pub fn now() -> Self {
+        Self(Instant::now())
+    }
+}
 
 // === impl HangUp ===
 
@@ -43,7 +56,7 @@ impl HangUp {
 }
 
 impl Service for Router {
-    async fn answer(&self, request: Request<Bytes>) -> Response {
+    async fn answer(&self, request: Request<Bytes>, _: OpenSince) -> Response {
         let Ok(response) = self.clone().oneshot(request.map(Body::from)).await;
         response
     }

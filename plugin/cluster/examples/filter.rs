@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::io::{Write, stdout};
 use std::time::{Duration, Instant};
 use windlass_kit::clock::Clock;
-use windlass_kit::server::Service;
+use windlass_kit::server::{OpenSince, Service};
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::metrics::Counts;
 use windlass_plugin_cluster::{Binder, ClusterBooks, Epoch, Extender, Leadership};
@@ -41,7 +41,7 @@ async fn main() {
             for _ in 0..ROUNDS {
                 let request = Request::post(path).body(body.clone()).unwrap();
                 let begun = Instant::now();
-                let answer = extender.answer(request).await;
+                let answer = extender.answer(request, OpenSince::now()).await;
                 least = least.min(begun.elapsed());
                 assert_eq!(answer.status(), 200);
             }

@@ -14,7 +14,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use tracing::warn;
 use windlass_kit::seldom::Seldom;
-use windlass_kit::server::{Peer, Service};
+use windlass_kit::server::{OpenSince, Peer, Service};
 use windlass_plugin::Endpoint;
 use windlass_plugin::http::read;
 use windlass_plugin_core::trust::Denied;
@@ -126,7 +126,7 @@ impl AgentsOnly {
 }
 
 impl Service for AgentsOnly {
-    async fn answer(&self, request: Request<Bytes>) -> Response {
+    async fn answer(&self, request: Request<Bytes>, _: OpenSince) -> Response {
         let operators = self.operators.as_ref().filter(|_| request.method() == Method::GET);
         let permitted = match operators {
             Some(operators) => operators.show(&request).await,
@@ -146,11 +146,11 @@ impl<S> SchedulerOnly<S> {
 }
 
 impl<S: Service> Service for SchedulerOnly<S> {
-    async fn answer(&self, request: Request<Bytes>) -> Response {
+    async fn answer(&self, request: Request<Bytes>, since: OpenSince) -> Response {
         let peer = request.extensions().get::<Peer>();
         let name = peer.and_then(|peer| peer.common_name.as_ref());
         match Denied::unless_scheduler(&self.scheduler, name) {
-            Ok(()) => self.service.answer(request).await,
+            Ok(()) => self.service.answer(request, since).await,
             Err(denied) => self.callers.deny("extender", &request, &denied),
         }
     }

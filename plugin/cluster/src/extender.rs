@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::{Arc, Once};
 use tracing::warn;
-use windlass_kit::server::Service;
+use windlass_kit::server::{OpenSince, Service};
 use windlass_plugin_core::pods::{Reason, Sifted};
 use windlass_protocol::extender::{
     BindingArgs, BindingResult, ExtenderArgs, FilterAnswer, HostPriority, PreemptionArgs,
@@ -119,7 +119,7 @@ impl Extender {
 }
 
 impl Service for Extender {
-    async fn answer(&self, request: Request<Bytes>) -> Response {
+    async fn answer(&self, request: Request<Bytes>, _: OpenSince) -> Response {
         if request.method() != Method::POST {
             return refuse(StatusCode::METHOD_NOT_ALLOWED, "must be POST\n".to_owned());
         }

@@ -27,12 +27,11 @@ impl<S> Fresh<S> {
 }
 
 impl<S: Service> Service for Fresh<S> {
-    async fn answer(&self, request: Request<Bytes>) -> Response {
-        let since = request.extensions().get::<OpenSince>();
-        if since.is_some_and(|since| self.books.began_after(since.0)) {
+    async fn answer(&self, request: Request<Bytes>, since: OpenSince) -> Response {
+        if self.books.began_after(since.0) {
             return HangUp::response();
         }
-        self.service.answer(request).await
+        self.service.answer(request, since).await
     }
 }
 
@@ -54,11 +53,7 @@ mod tests {
         let books = ClusterBooks::new(terms, Clock::system(), Leadership::standby());
         let fresh = Fresh::new(Router::new(), books.clone());
         let before = Instant::now();
-        let answer = async |since: Instant| {
-            let mut request = Request::new(Bytes::new());
-            request.extensions_mut().insert(OpenSince(since));
-            fresh.answer(request).await
-        };
+        let answer = |since: Instant| fresh.answer(Request::new(Bytes::new()), OpenSince(since));
         let is_passed_over = |response: &Response| response.extensions().get::<HangUp>().is_some();
         assert!(!is_passed_over(&answer(before).await), "a standby says that it is one");
         books.begin_epoch();

@@ -138,7 +138,7 @@ pub fn propose(
     Ok(match books.propose_by(now, &vm, read)? {
         (_, Proposed::Waits) => Answer::Waits(Waiting { vm, request }),
         ((version, asked, slot), Proposed::Granted(granted)) => {
-            if books.says_too_little(&vm, asked, &granted) {
+            if granted.is_unrecorded && books.says_too_little(&vm, asked, &granted) {
                 return Err(TOO_LITTLE);
             }
             Answer::Permitted(Permitted { vm, version, asked, granted, unit, slot })
@@ -148,9 +148,7 @@ pub fn propose(
 
 /// The agent of this VM was heard, whatever becomes of its request.
 fn hear(books: &mut Books, now: Moment, vm: &VmName, request: &mut RawRequest) {
-    let slot = books.record(vm).map(|record| record.memory_slot).unwrap_or_default();
-    let told = request.take_told(slot);
-    books.hear(now, vm, told);
+    books.hear_by(now, vm, |record| request.take_told(record.memory_slot));
 }
 
 /// What a request says of a VM that is known like this.
@@ -190,7 +188,7 @@ impl Waiting {
         let Self { vm, request } = self;
         let read = |record: &VmRecord| read_by(request, record);
         let ((version, asked, slot), granted) = books.request_by(now, &vm, read)?;
-        if books.says_too_little(&vm, asked, &granted) {
+        if granted.is_unrecorded && books.says_too_little(&vm, asked, &granted) {
             return Err(TOO_LITTLE);
         }
         Ok(Permitted { vm, version, asked, granted, unit, slot })

@@ -111,7 +111,7 @@ impl Permits for Plugin {
         let directory = self.directory();
         let with_metrics = request.as_ref().is_ok_and(RawRequest::has_metrics);
         let node = directory.node_of(request.as_ref().ok().map(RawRequest::vm));
-        let answer = node.books.answer(request).await;
+        let answer = node.books.grant(request);
         let status = answer.as_ref().map_or_else(Refusal::status, |_| 200);
         node.answered(status, with_metrics);
         let mut answers = self.0.answers.lock().unwrap_or_else(PoisonError::into_inner);

@@ -17,7 +17,7 @@ use windlass_control_plane::space::node_of;
 use windlass_control_plane::{ControlPlane, Identity, Space};
 use windlass_kit::admin::Readiness;
 use windlass_kit::clock::Clock;
-use windlass_kit::server::Service;
+use windlass_kit::server::{OpenSince, Service};
 use windlass_kit::watchdog::Watchdog;
 use windlass_kit_kubernetes::{Followed, Following};
 use windlass_plugin::Endpoint;
@@ -344,7 +344,7 @@ impl<'a> Plugin<'a> {
             "metrics": null,
         });
         let request = Request::post("/").body(Bytes::from(body.to_string())).unwrap();
-        let answer = Endpoint(self.books.clone()).answer(request).await;
+        let answer = Endpoint(self.books.clone()).answer(request, OpenSince::now()).await;
         let status = answer.status().as_u16();
         let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
         (status, serde_json::from_slice(&body).unwrap_or_default())
@@ -369,7 +369,7 @@ impl<'a> Plugin<'a> {
 
     async fn ask(&self, path: &str, args: &Value) -> Value {
         let request = Request::post(path).body(Bytes::from(args.to_string())).unwrap();
-        let answer = self.extender.answer(request).await;
+        let answer = self.extender.answer(request, OpenSince::now()).await;
         assert_eq!(answer.status(), 200);
         let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
         serde_json::from_slice(&body).unwrap()

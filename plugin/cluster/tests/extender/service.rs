@@ -6,7 +6,7 @@ use http::{Method, Request, StatusCode};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use windlass_kit::clock::Clock;
-use windlass_kit::server::Service;
+use windlass_kit::server::{OpenSince, Service};
 use windlass_plugin::Endpoint;
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::metrics::Counts;
@@ -128,7 +128,7 @@ impl Asked {
         });
         let body = axum::body::Bytes::from(body.to_string());
         let endpoint = Endpoint(self.books.clone());
-        endpoint.answer(Request::post("/").body(body).unwrap()).await
+        endpoint.answer(Request::post("/").body(body).unwrap(), OpenSince::now()).await
     }
 
     /// The answer to a request that is understood.
@@ -142,7 +142,7 @@ impl Asked {
     pub(crate) async fn raw(&self, method: Method, path: &str, body: &str) -> (StatusCode, String) {
         let request = Request::builder().method(method).uri(path);
         let request = request.body(axum::body::Bytes::copy_from_slice(body.as_bytes())).unwrap();
-        let answer = self.extender.answer(request).await;
+        let answer = self.extender.answer(request, OpenSince::now()).await;
         let status = answer.status();
         let body = to_bytes(answer.into_body(), usize::MAX).await.unwrap();
         (status, String::from_utf8(body.to_vec()).unwrap())

@@ -5,7 +5,7 @@ use crate::entry::Basis;
 use crate::heard::{Heard, Last};
 use windlass_protocol::plugin::{Told, Why};
 use windlass_protocol::timing::CLAIM_LASTS;
-use windlass_protocol::{Moment, Resources, Shortage, VmName};
+use windlass_protocol::{Moment, Resources, Shortage, VmName, VmRecord};
 
 /// What the books know of a VM, for people.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,8 +45,18 @@ impl Known {
 impl Books {
     /// The agent of a VM was heard, and told this. Unknown VMs are passed over.
     pub fn hear(&mut self, now: Moment, vm: &VmName, told: Option<Box<Told>>) {
+        self.hear_by(now, vm, |_| told);
+    }
+
+    /// The same, where what it told is read by what is known of the VM.
+    pub(crate) fn hear_by(
+        &mut self,
+        now: Moment,
+        vm: &VmName,
+        read: impl FnOnce(&VmRecord) -> Option<Box<Told>>,
+    ) {
         if let Some(entry) = self.vms.get_mut(vm) {
-            entry.heard = Heard { last: Last::Heard(now), told };
+            entry.heard = Heard { last: Last::Heard(now), told: read(&entry.record) };
         }
     }
 

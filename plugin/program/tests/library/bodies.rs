@@ -3,8 +3,8 @@
 use axum::body::{Bytes, to_bytes};
 use axum::http::Request;
 use windlass_kit::clock::Clock;
-use windlass_kit::server::Service;
 use windlass_plugin::Endpoint;
+use windlass_plugin::http::read;
 use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_program::Plugin;
 use windlass_protocol::Moment;
@@ -18,7 +18,7 @@ async fn a_body_of_any_size_is_read_to_the_limit_and_refused_with_it() {
     // Frameworks have a limit of 2 MB of their own.
     for size in [1_025, 60_000, 3_000_000] {
         let request = Request::post("/").body(Bytes::from(vec![b' '; size])).unwrap();
-        let answer = Endpoint(plugin.clone()).answer(request).await;
+        let answer = Endpoint(plugin.clone()).respond(read(&request)).await;
         assert_eq!(answer.status(), 400, "{size}");
         let words = to_bytes(answer.into_body(), 1_024).await.unwrap();
         let words = String::from_utf8(words.to_vec()).unwrap();

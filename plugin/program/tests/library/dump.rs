@@ -6,8 +6,8 @@ use axum::body::Bytes;
 use axum::http::Request;
 use serde_json::{Value, json};
 use windlass_kit::clock::Clock;
-use windlass_kit::server::Service;
 use windlass_plugin::Endpoint;
+use windlass_plugin::http::read;
 use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_config::lists::Lists;
 use windlass_plugin_program::Plugin;
@@ -93,7 +93,7 @@ async fn a_unit_is_shown_as_told_once_an_agent_has_spoken() {
         "metrics": null,
     });
     let request = Request::post("/").body(Bytes::from(body.to_string())).unwrap();
-    assert_eq!(Endpoint(plugin.clone()).answer(request).await.status(), 200);
+    assert_eq!(Endpoint(plugin.clone()).respond(read(&request)).await.status(), 200);
     let state = dump(&plugin, false);
     let pods = state["state"]["nodes"][0]["value"]["pods"].as_array().unwrap();
     let units: Vec<(&Value, &Value)> = pods

@@ -7,9 +7,10 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use std::time::Duration;
 use windlass_kit::clock::Clock;
-use windlass_kit::server::{Counts, Refusal, Service};
+use windlass_kit::server::{Counts, Refusal};
 use windlass_kit::watchdog::Watchdog;
 use windlass_plugin::Endpoint;
+use windlass_plugin::http::read;
 use windlass_plugin_cluster::books::Terms;
 use windlass_plugin_cluster::metrics::Counts as OfCluster;
 use windlass_plugin_cluster::{ClusterBooks, Epoch, Leadership};
@@ -70,7 +71,7 @@ async fn every_metric_is_documented_and_every_documented_metric_is_there() {
     // A family without a member has no line.
     assert_eq!(counts.of(Refusal::Crowded), 0);
     let request = Request::post("/").body(Bytes::from("{}")).unwrap();
-    assert_eq!(Endpoint(plugin.clone()).answer(request).await.status(), 400);
+    assert_eq!(Endpoint(plugin.clone()).respond(read(&request)).await.status(), 400);
     let mut text = String::new();
     let mut whole = registry(&counts, &Watchdog::default());
     register(&plugin, &mut whole);
