@@ -11,7 +11,7 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 use windlass_lab::Folder;
 
-/// How many VMs there are.
+/// How many VMs there are, unless that is said.
 const CROWDS: [usize; 3] = [1, 200, 1000];
 /// How often metrics are read and sessions are checked: as by default, and as the reference does.
 const PERIODS: [(&str, &str); 2] =
@@ -74,13 +74,14 @@ struct Agent {
     _folder: Folder,
 }
 
-/// Watches agents at work, and prints what they took.
-pub(crate) async fn run() -> Result<()> {
+/// Watches agents at work, and prints what they took. `vms`: so many alone.
+pub(crate) async fn run(vms: Option<usize>) -> Result<()> {
+    let crowds = vms.map_or_else(|| CROWDS.to_vec(), |vms| vec![vms]);
     print::agent_head()?;
     for load in [Load::Stays, Load::Changes] {
         for (periods, text) in PERIODS {
             let mut first = None;
-            for vms in CROWDS {
+            for vms in crowds.iter().copied() {
                 let took = watch(vms, load, periods, text).await?;
                 print::agent(took, *first.get_or_insert(took))?;
             }

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 pub(crate) const HELP: &str = "\
 windlass-bench: how fast and how small Windlass is
 
-usage: windlass-bench [--rounds N] [--against FOLDER] [PART...]
+usage: windlass-bench [--rounds N] [--vms N] [--against FOLDER] [PART...]
 
   --rounds N         how many bursts each way, or turns of each guest (default 20)
+  --vms N            of how many VMs, for `agent` (default 1, 200 and 1000 in turn)
   --against FOLDER   where another windlass and windlass-informant lie, for `growth`
 
   bursts           from a burst of memory in a real guest to memory that it can use
@@ -58,6 +59,8 @@ pub(crate) struct Arguments {
     pub(crate) parts: Vec<Part>,
     /// How many bursts each way.
     pub(crate) rounds: usize,
+    /// How many VMs an agent has; `None`: several numbers in turn.
+    pub(crate) vms: Option<usize>,
     /// Where the programs lie that growth is compared with.
     pub(crate) against: Option<PathBuf>,
     /// Only say what can be asked.
@@ -68,13 +71,20 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     pub(crate) fn parse(words: impl IntoIterator<Item = String>) -> Result<Self> {
-        let mut parsed = Self { parts: Vec::new(), rounds: 20, against: None, help: false };
+        let (parts, rounds, vms, against, help) = (Vec::new(), 20, None, None, false);
+        let mut parsed = Self { parts, rounds, vms, against, help };
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--rounds" => {
                     let rounds = words.next().context("--rounds needs a number")?;
                     parsed.rounds = rounds.parse().with_context(|| format!("--rounds {rounds}"))?;
+                }
+                "--vms" => {
+                    let vms = words.next().context("--vms needs a number")?;
+                    let number = vms.parse().with_context(|| format!("--vms {vms}"))?;
+                    ensure!((1..=1000).contains(&number), "--vms {vms}: not from 1 to 1000");
+                    parsed.vms = Some(number);
                 }
                 "--against" => {
                     let folder = words.next().context("--against needs a folder")?;
@@ -111,7 +121,8 @@ mod tests {
 
     #[test]
     fn twenty_rounds_unless_told_otherwise() {
-        let plain = Arguments { parts: USUAL.to_vec(), rounds: 20, against: None, help: false };
+        let (parts, rounds, vms, against, help) = (USUAL.to_vec(), 20, None, None, false);
+        let plain = Arguments { parts, rounds, vms, against, help };
         assert_eq!(parse(&[]).unwrap(), plain);
         let compared = parse(&["--against", "before"]).unwrap();
         assert_eq!(compared.parts, [Part::Growth]);
@@ -120,6 +131,7 @@ mod tests {
         let of_cluster = ["cluster-permits", "scheduler"];
         assert_eq!(parse(&of_cluster).unwrap().parts, [Part::ClusterPermits, Part::Scheduler]);
         assert_eq!(parse(&["--rounds", "3"]).unwrap().rounds, 3);
+        assert_eq!(parse(&["--vms", "1000", "agent"]).unwrap().vms, Some(1000));
         assert!(parse(&["-h"]).unwrap().help);
     }
 
@@ -129,6 +141,8 @@ mod tests {
             (&["--rounds"][..], "needs a number"),
             (&["--rounds", "many"], "--rounds many"),
             (&["--rounds", "0"], "nothing to print"),
+            (&["--vms", "0"], "--vms 0: not from 1 to 1000"),
+            (&["--vms", "few"], "--vms few"),
             (&["--against"], "needs a folder"),
             (&["growth"], "need each other"),
             (&["--against", "before", "agent"], "need each other"),

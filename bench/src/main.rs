@@ -57,7 +57,7 @@ async fn main() -> anyhow::Result<()> {
             Part::ClusterPermits => cluster_permits::run().await?,
             Part::Extender => extender::run().await?,
             Part::Scheduler => scheduler::run().await?,
-            Part::Agent => agent::run().await?,
+            Part::Agent => agent::run(arguments.vms).await?,
             Part::ClusterAgent => cluster_agent::run(arguments.rounds).await?,
             Part::Growth => {
                 let against = arguments.against.as_deref().context("no --against")?;

@@ -142,19 +142,20 @@ impl Room {
 /// Two requests per VM: one unit more, and back; or one more each time, where there is none. Those
 /// of one client are of VMs of its own.
 fn requests(vms: usize, room: Room) -> Vec<[Vec<u8>; 2]> {
-    let next = match room {
-        Room::Free => 1,
-        Room::Full => 2,
+    // What it was permitted last is what it asked for, or the unit that it has.
+    let (next, last) = match room {
+        Room::Free => (1, 2),
+        Room::Full => (2, 1),
     };
-    (0..vms).map(|vm| [request(vm, 2), request(vm, next)]).collect()
+    (0..vms).map(|vm| [request(vm, 2, 1), request(vm, next, last)]).collect()
 }
 
-fn request(vm: usize, units: u64) -> Vec<u8> {
+fn request(vm: usize, units: u64, last: u64) -> Vec<u8> {
     let body = format!(
         "{{\"protoVersion\":7,\"pod\":{{\"namespace\":\"default\",\"name\":\"vm{vm}\"}},\
          \"computeUnit\":{{\"vCPUs\":1,\"mem\":\"1Gi\"}},\
          \"resources\":{{\"vCPUs\":{units},\"mem\":\"{units}Gi\"}},\
-         \"lastPermit\":{{\"vCPUs\":1,\"mem\":\"1Gi\"}},\"metrics\":{{\"loadAvg1M\":0.5}}}}"
+         \"lastPermit\":{{\"vCPUs\":{last},\"mem\":\"{last}Gi\"}},\"metrics\":{{\"loadAvg1M\":0.5}}}}"
     );
     wire::request("POST", "/", &body)
 }
@@ -163,7 +164,7 @@ fn request(vm: usize, units: u64) -> Vec<u8> {
 async fn settle(plugin: SocketAddr, vms: usize) -> Result<()> {
     let mut line = Line::to(plugin).await?;
     for vm in 0..vms {
-        let answer = line.ask(&request(vm, 1)).await?;
+        let answer = line.ask(&request(vm, 1, 1)).await?;
         ensure!(answer.status == 200, "{}: vm{vm} has no permit", answer.status);
     }
     Ok(())
@@ -227,6 +228,11 @@ mod tests {
         };
         let [more, back] = &requests(1, Room::Free)[0];
         assert!(holds(more, 2) && holds(back, 1));
+        let names = |request: &[u8], units: u64| {
+            let words = format!("\"lastPermit\":{{\"vCPUs\":{units},");
+            String::from_utf8_lossy(request).contains(&words)
+        };
+        assert!(names(more, 1) && names(back, 2), "an agent names its last permit");
         assert!(requests(1, Room::Full)[0].iter().all(|request| holds(request, 2)));
         assert_eq!(Room::Full.units(1000), 1000);
     }
