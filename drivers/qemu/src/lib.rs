@@ -197,7 +197,8 @@ impl QemuDriver {
         let memory = Memory::read([summary, devices])?;
         let state = run::read_state([status, migration])?;
         if matches!(self.way, Way::Dimms { .. }) {
-            memory::sweep(&mut self.link, &memory).await?;
+            // Boxed, as what few looks do: each look has a future of its own.
+            Box::pin(memory::sweep(&mut self.link, &memory)).await?;
         }
         Ok(Seen {
             plugged,
