@@ -67,6 +67,9 @@ pub const INFORMANT_GONE: Duration = Duration::from_secs(35);
 /// An agent asks for a permit at least this often.
 pub const ASK_EVERY: Duration = Duration::from_secs(5);
 
+/// An answer of the plugin waits this long until a ceiling is recorded or a pod is resized; then it is what is covered so far.
+pub const ANSWER_WAITS: Duration = Duration::from_millis(1500);
+
 /// The plugin remembers for this long what an agent wanted and did not get.
 pub const CLAIM_LASTS: Duration = Duration::from_secs(10);
 
@@ -114,6 +117,18 @@ pub const LEADER_ANSWERS: Duration = Duration::from_secs(10);
 /// A plugin that leads renews its lease this often.
 pub const LEADER_RENEWS: Duration = Duration::from_secs(2);
 
+/// The deadline of a request to the API server, but for lists and watches.
+pub const API_SERVER_ANSWERS: Duration = Duration::from_secs(3);
+
+/// The API server begins every answer within this time, or the request was lost.
+pub const API_SERVER_BEGINS: Duration = Duration::from_secs(10);
+
+/// The API server ends a watch after this time, and the next one goes on from there.
+pub const WATCH_LASTS: Duration = Duration::from_secs(30);
+
+/// A connection to the API server on which nothing comes for this long is dead.
+pub const WATCH_SILENT: Duration = Duration::from_secs(35);
+
 const fn sum(times: &[Duration]) -> u128 {
     let (mut sum, mut index) = (0, 0);
     while index < times.len() {
@@ -144,6 +159,8 @@ const _: () = assert!(CALL_LIMIT.as_millis() <= HEARD_LATE.as_millis());
 const _: () = assert!(
     3 * sum(&[CHECK_EVERY, CHECK_SPREAD]) + CALL_LIMIT.as_millis() <= INFORMANT_GONE.as_millis()
 );
+// The agent still waits for an answer that waited.
+const _: () = assert!(ANSWER_WAITS.as_millis() < LONGEST_ACT.as_millis());
 // A claim outlives a request that was lost.
 const _: () = assert!(2 * ASK_EVERY.as_millis() <= CLAIM_LASTS.as_millis());
 // An agent that sees its hypervisor renews its permit in time, even if one request is lost.
@@ -160,6 +177,8 @@ const _: () = assert!(LONGEST_HEALTH.as_millis() * 11 / 10 < CONNECTION_USED.as_
 // The last answer of a plugin that leads no more is used, or never will be, before the next one leads, with a tenth to spare for
 // clocks that run at different speeds.
 const _: () = assert!(sum(&[LEADER_ANSWERS, LONGEST_ACT]) * 11 <= LEADER_LEASE.as_millis() * 10);
+// A watch that ends in time is not taken for dead.
+const _: () = assert!(WATCH_LASTS.as_millis() < WATCH_SILENT.as_millis());
 // A lease outlives a renewal that was lost.
 const _: () =
     assert!(2 * LEADER_RENEWS.as_millis() + LONGEST_ACT.as_millis() < LEADER_ANSWERS.as_millis());

@@ -3,11 +3,12 @@
 //! A refusal is certain: the request had no effect, and the same one has none later. Everything else, the rate, the time,
 //! credentials that are being renewed, a server that fails, passes; what was asked may have taken effect.
 
-use crate::connect::{ANSWERS_WITHIN, Failed, within};
+use crate::connect::{Failed, within};
 use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 use windlass_protocol::NoSuccess;
+use windlass_protocol::timing::API_SERVER_ANSWERS;
 
 /// A request to the API server that was not answered with success.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +71,7 @@ impl fmt::Display for Failure {
 /// # Errors
 /// The API server answers with no success, or not at all.
 pub async fn answered<T>(request: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
-    answered_within(ANSWERS_WITHIN, request).await
+    answered_within(API_SERVER_ANSWERS, request).await
 }
 
 /// The same, within this time.

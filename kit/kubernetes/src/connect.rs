@@ -9,18 +9,7 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::time::timeout;
 use tower::util::MapFutureLayer;
-
-/// No answer of the API server is waited for longer than this, but those of a list and of a watch.
-pub const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
-
-/// The API server ends a watch after this, and the next one goes on from there.
-pub const WATCH_LASTS: Duration = Duration::from_secs(30);
-
-/// An answer of the API server begins within this, that of a list or a watch too: a request that was lost is sent again.
-const BEGINS_WITHIN: Duration = Duration::from_secs(10);
-
-/// A connection on which nothing comes for this long is dead.
-const SILENCE: Duration = Duration::from_secs(35);
+use windlass_protocol::timing::{API_SERVER_BEGINS, WATCH_SILENT};
 
 /// Why there is no client.
 #[derive(Debug, Error)]
@@ -56,12 +45,12 @@ pub async fn connect(kubeconfig: Option<&Path>) -> Result<Client, ConnectError> 
     // A write that the client sends again by itself would make the outcome of the first a guess. Each part of a process
     // tries its own requests again.
     config.default_retry = false;
-    (config.read_timeout, config.reset_reader_on_write) = (Some(SILENCE), true);
+    (config.read_timeout, config.reset_reader_on_write) = (Some(WATCH_SILENT), true);
     let builder = ClientBuilder::try_from(config);
     let builder = builder.map_err(|error| ConnectError::Client(chain(&error)))?;
     let begins = MapFutureLayer::new(|answer| async {
         // A watch that has begun is silent for as long as nothing happens.
-        timeout(BEGINS_WITHIN, answer).await.unwrap_or_else(|_| Err(NotBegun.into()))
+        timeout(API_SERVER_BEGINS, answer).await.unwrap_or_else(|_| Err(NotBegun.into()))
     });
     Ok(builder.with_layer(&begins).build())
 }

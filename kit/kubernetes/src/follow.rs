@@ -3,7 +3,7 @@
 //! A list replaces all that was known, and the events of a watch change it. Where a watch ends or fails, another
 //! begins after at most two seconds; a failure is logged once and counted.
 
-use crate::connect::{WATCH_LASTS, chain};
+use crate::connect::chain;
 use crate::metrics::Watches;
 use crate::objects::Read;
 use futures_util::StreamExt;
@@ -23,6 +23,7 @@ use windlass_kit::admin::Readiness;
 use windlass_kit::backoff::Backoff;
 use windlass_kit::watchdog::{Pulse, TURN};
 use windlass_protocol::config::Problem;
+use windlass_protocol::timing::WATCH_LASTS;
 
 /// Between failures in a row.
 const BACKOFF: Backoff =

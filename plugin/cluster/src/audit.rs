@@ -17,13 +17,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 use windlass_kit::watchdog::Pulse;
 use windlass_kit_kubernetes::Followed;
-use windlass_kit_kubernetes::connect::{ANSWERS_WITHIN, within};
+use windlass_kit_kubernetes::connect::within;
 use windlass_kit_kubernetes::objects::{MachineObject, NodeObject, PodObject};
 use windlass_plugin_core::pods::audit::{Audit, Looked, Page};
 use windlass_protocol::VmName;
-
-/// Between two looks.
-pub const EVERY: Duration = Duration::from_secs(15);
+use windlass_protocol::timing::API_SERVER_ANSWERS;
 
 /// Objects of a page.
 pub const PAGE: u32 = 500;
@@ -39,7 +37,7 @@ pub struct Auditing {
     pub audits: Audits,
     /// The watch that is looked at.
     pub followed: Followed,
-    /// Between two looks: [`EVERY`], but in tests.
+    /// Between two looks: [`AUDIT_EVERY`](windlass_plugin_core::pods::audit::AUDIT_EVERY), but in tests.
     pub every: Duration,
     /// Objects of a page: [`PAGE`], but in tests.
     pub page: u32,
@@ -105,7 +103,7 @@ where
             let highest = followed.highest();
             let params =
                 ListParams { continue_token: from.clone(), ..ListParams::default().limit(page) };
-            let list = match within(ANSWERS_WITHIN, api.list_metadata(&params)).await {
+            let list = match within(API_SERVER_ANSWERS, api.list_metadata(&params)).await {
                 Ok(list) => list,
                 Err(failed) => {
                     debug!(of, why = %failed, "a page was not read");

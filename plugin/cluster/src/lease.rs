@@ -18,8 +18,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use windlass_kit::clock::since_boot;
 use windlass_kit::watchdog::Pulse;
-use windlass_kit_kubernetes::connect::{ANSWERS_WITHIN, within};
+use windlass_kit_kubernetes::connect::within;
 use windlass_plugin_core::lease::{Act, Event, Lease, Record, Write};
+use windlass_protocol::timing::API_SERVER_ANSWERS;
 use windlass_protocol::timing::{LEADER_LEASE, LONGEST_ACT};
 
 /// Requests of two plugins do not march in step.
@@ -129,7 +130,7 @@ impl Election {
         leadership.resign();
         while leadership.acts() {
             pulse.turn("requests to the API server that are under way");
-            if since_boot().since(began) > ANSWERS_WITHIN {
+            if since_boot().since(began) > API_SERVER_ANSWERS {
                 warn!("the lease is not released: requests to the API server are under way");
                 return;
             }

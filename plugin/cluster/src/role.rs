@@ -13,8 +13,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 use windlass_kit::watchdog::Pulse;
-use windlass_kit_kubernetes::connect::{ANSWERS_WITHIN, within};
+use windlass_kit_kubernetes::connect::within;
 use windlass_kit_kubernetes::objects::PodObject;
+use windlass_protocol::timing::API_SERVER_ANSWERS;
 
 /// Between two looks at whether the plugin answers.
 const EVERY: Duration = Duration::from_millis(250);
@@ -54,7 +55,7 @@ pub async fn run(
         // A request whose answer is lost may have changed it.
         shown = None;
         pulse.turn("the API server, for the label of the leader's pod");
-        match within(ANSWERS_WITHIN, own.show(leads)).await {
+        match within(API_SERVER_ANSWERS, own.show(leads)).await {
             Ok(()) => (shown, has_failed) = (Some((leads, Instant::now() + SHOWN_FOR)), false),
             Err(failed) => {
                 if !std::mem::replace(&mut has_failed, true) {

@@ -7,17 +7,13 @@
 use crate::binder::{ApiError, Binder};
 use crate::books::ClusterBooks;
 use std::convert::Infallible;
-use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use windlass_kit::watchdog::Pulse;
 use windlass_plugin_core::pods::{Outcome, Settled};
-use windlass_plugin_core::settling::Settling;
+use windlass_plugin_core::settling::{SETTLE_EVERY, Settling};
 use windlass_protocol::VmName;
 use windlass_protocol::annotations::BINDING_SETTLED;
-
-/// Between two looks.
-const EVERY: Duration = Duration::from_secs(2);
 
 /// Settles placements until told to stop.
 ///
@@ -30,7 +26,7 @@ pub async fn run(
     stop: CancellationToken,
 ) -> Result<(), Infallible> {
     let mut settling = Settling::default();
-    while pulse.rest("the next look at placements", EVERY, &stop).await {
+    while pulse.rest("the next look at placements", SETTLE_EVERY, &stop).await {
         if books.leadership().epoch().is_none() {
             continue;
         }

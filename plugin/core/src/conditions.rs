@@ -14,11 +14,13 @@ use crate::stays::Stays;
 use std::time::Duration;
 use windlass_protocol::config::Problem;
 use windlass_protocol::plugin::{Told, Why};
+use windlass_protocol::timing::ASK_EVERY;
 use windlass_protocol::vm_view::{Condition, Scaling};
 use windlass_protocol::{Held, Moment, Shortage};
 
-/// An agent asks every five seconds. One that has not for so long is gone, or cannot reach the plugin.
+/// An agent that has asked for nothing for so long is gone, or cannot reach the plugin: it missed several turns.
 pub const SILENT_AFTER: Duration = Duration::from_secs(30);
+const _: () = assert!(3 * ASK_EVERY.as_millis() < SILENT_AFTER.as_millis());
 
 /// Of a VM that is given what it was permitted.
 const PERMITTED: &str = "The VM is permitted what its load calls for, and is being resized.";

@@ -2,6 +2,10 @@
 
 use crate::rebuild::Inherited;
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Between two looks at open placements.
+pub const SETTLE_EVERY: Duration = Duration::from_secs(2);
 
 /// The pods that are read at one look, at most: a start after an outage does not flood the API server.
 const AT_ONCE: usize = 50;

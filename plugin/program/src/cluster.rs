@@ -31,6 +31,7 @@ use windlass_plugin_cluster::{
 };
 use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_config::kubernetes::{Kubernetes, TlsSource};
+use windlass_plugin_core::pods::audit::AUDIT_EVERY;
 
 /// What a plugin is called that is not told in which pod it runs.
 const UNNAMED: &str = "windlass-plugin";
@@ -86,7 +87,7 @@ pub(crate) async fn start(
         client: client.clone(),
         audits: counted.audits.clone(),
         followed: followed.clone(),
-        every: audit::EVERY,
+        every: AUDIT_EVERY,
         page: audit::PAGE,
         pulse: watchdog.watch(of),
         stop: stop.clone(),

@@ -21,12 +21,9 @@ use std::rc::Rc;
 use std::time::Duration;
 use windlass_agent_core::declared::{Declared, Terms};
 use windlass_drivers_neonvm_core::WRITTEN_WITHIN;
+use windlass_protocol::timing::{API_SERVER_ANSWERS, API_SERVER_BEGINS};
 use windlass_protocol::{Moment, NoSuccess, Resources, Usual, VmName};
 
-/// No answer of the API server is waited for longer than this.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
-/// A list may take longer.
-const LISTED_WITHIN: Duration = Duration::from_secs(10);
 /// An agent that is told to end ends after this, whatever is under way.
 const LEAVES_WITHIN: Duration = Duration::from_secs(8);
 
@@ -184,10 +181,10 @@ impl NodeAgent {
 
     fn ask(&mut self, turn: &mut Turn<'_>, call: Call, task: Task) {
         let within = match &task {
-            Task::List { .. } => LISTED_WITHIN,
+            Task::List { .. } => API_SERVER_BEGINS,
             Task::Write { .. } => WRITTEN_WITHIN,
             Task::Watch { .. } | Task::Look { .. } | Task::Label | Task::Settle { .. } => {
-                ANSWERS_WITHIN
+                API_SERVER_ANSWERS
             }
         };
         self.next += 1;

@@ -30,13 +30,9 @@ use windlass_plugin_core::settling::Settling;
 use windlass_plugin_core::writes::Writes;
 use windlass_plugin_core::{Ask, Books, Pods, Rebuild};
 use windlass_protocol::NoSuccess;
-use windlass_protocol::timing::LONGEST_ACT;
+use windlass_protocol::timing::{API_SERVER_ANSWERS, LONGEST_ACT};
 use windlass_protocol::{Moment, Resources, VmName};
 
-/// No answer of the API server is waited for longer than this.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
-/// A list may take longer.
-const LISTED_WITHIN: Duration = Duration::from_secs(10);
 /// What was read within this after a stop may have waited.
 const READ_WITHIN: Duration = Duration::from_secs(1);
 /// A plugin that is told to end gives up on its last requests after this.
@@ -397,7 +393,7 @@ impl Plugin {
     }
 
     fn ask(&mut self, turn: &mut Turn<'_>, call: Call, task: Task) {
-        self.ask_within(turn, ANSWERS_WITHIN, call, task);
+        self.ask_within(turn, API_SERVER_ANSWERS, call, task);
     }
 
     fn ask_within(&mut self, turn: &mut Turn<'_>, within: Duration, call: Call, task: Task) {

@@ -3,7 +3,6 @@
 use super::{ClusterBooks, ClusterNode};
 use crate::leadership::Epoch;
 use crate::proposals::Proposals;
-use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use windlass_plugin::{Permits, Proposed, Shared};
 use windlass_plugin_core::Books;
@@ -14,9 +13,7 @@ use windlass_plugin_core::wire::Refusal;
 use windlass_protocol::VmName;
 use windlass_protocol::plugin::{RawRequest, Told};
 use windlass_protocol::pod::{Ceiling, Pod};
-
-/// An answer waits this long for a ceiling: an agent gives up after two seconds.
-const WAITS: Duration = Duration::from_millis(1500);
+use windlass_protocol::timing::ANSWER_WAITS;
 
 impl Permits for ClusterBooks {
     /// The node that has the VM's pod answers. What it gives back may be room for a pod that waits. A plugin that stands by
@@ -152,7 +149,7 @@ impl ClusterBooks {
             if self.is_resized(vm) { self.wait_for_kubelet(vm) } else { self.0.proposals.add(vm) };
         match ended {
             // Whether it ended in time shows in the books.
-            Some(ended) => drop(timeout(WAITS, ended).await),
+            Some(ended) => drop(timeout(ANSWER_WAITS, ended).await),
             None => self.ceiling_given_up(vm),
         }
         // The pod may have come to another node.

@@ -6,6 +6,10 @@
 //! pages of a pass are of one moment, so what differs may be newer than its page: the next pass is.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Between two pages.
+pub const AUDIT_EVERY: Duration = Duration::from_secs(15);
 
 /// Looks at one kind of objects, page after page. `K` names an object, a revision is its `resourceVersion`.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Lists and watches of nodes and pods, and the audit of what they told.
 
-use super::{LISTED_WITHIN, Plugin, StreamState, Task, Turn};
+use super::{Plugin, StreamState, Task, Turn};
 use crate::cluster::call::{Answer, Call, Kind, Told};
 use crate::cluster::plugin::{Held, Out};
 use crate::cluster::vm_objects::Shown;
@@ -8,13 +8,12 @@ use std::rc::Rc;
 use std::time::Duration;
 use windlass_plugin_core::Rebuild;
 use windlass_plugin_core::pods::Migration;
-use windlass_plugin_core::pods::audit::Page;
+use windlass_plugin_core::pods::audit::{AUDIT_EVERY, Page};
 use windlass_protocol::NoSuccess;
 use windlass_protocol::pod::Pod;
+use windlass_protocol::timing::API_SERVER_BEGINS;
 use windlass_protocol::{Moment, VmName};
 
-/// Between two looks of the audit.
-const AUDITED_EVERY: Duration = Duration::from_secs(15);
 /// After so many failures in a row everything is listed anew.
 const LISTED_AFTER: u32 = 5;
 /// Events that may come again. None of before a list does: a watch and its lists come in order.
@@ -34,13 +33,13 @@ impl Plugin {
             let (from, number) = (stream.at, stream.number);
             if stream.wants_list {
                 let task = Task::List { kind, epoch: self.rebuild.begun(), number };
-                self.ask_within(turn, LISTED_WITHIN, Call::List(kind), task);
+                self.ask_within(turn, API_SERVER_BEGINS, Call::List(kind), task);
             } else {
                 self.ask(turn, Call::Watch { from }, Task::Watch { kind, number });
             }
         }
         if turn.now >= self.next_audit {
-            self.next_audit = turn.now.after(AUDITED_EVERY);
+            self.next_audit = turn.now.after(AUDIT_EVERY);
             for kind in Kind::ALL {
                 if !self.streams[kind.at()].wants_list && kind != Kind::Migrations {
                     self.ask(turn, Call::List(kind), Task::Audit(kind));

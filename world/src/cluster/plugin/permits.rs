@@ -1,13 +1,10 @@
 //! Answers to agents, at once or once a ceiling is recorded or a kubelet has answered.
 
 use super::{Asks, Out, Plugin, Turn, Waiting};
-use std::time::Duration;
 use windlass_plugin_core::cluster::Node;
 use windlass_plugin_core::{Books, Proposed};
+use windlass_protocol::timing::ANSWER_WAITS;
 use windlass_protocol::{Resources, VmName};
-
-/// An answer waits this long for a ceiling.
-const WAITS: Duration = Duration::from_millis(1500);
 
 // === impl Plugin ===
 
@@ -40,7 +37,7 @@ impl Plugin {
         match proposed {
             Some(Proposed::Granted(granted)) => self.answer(turn, asks, Some(granted.permit)),
             Some(Proposed::Waits) => {
-                let (vm, until) = (asks.vm.clone(), turn.now.after(WAITS));
+                let (vm, until) = (asks.vm.clone(), turn.now.after(ANSWER_WAITS));
                 self.requests += 1;
                 self.waiting.insert(self.requests, Waiting { asks, until });
                 if self.books.is_resized(&vm) {

@@ -2,16 +2,13 @@
 
 use super::{Plugin, Task, Turn, pod_of};
 use crate::cluster::call::{Answer, Call};
-use std::time::Duration;
 use windlass_plugin_core::ceilings::FirstCeiling;
 use windlass_plugin_core::pods::{Outcome, Placement, Settled};
 use windlass_plugin_core::rebuild::Inherited;
+use windlass_plugin_core::settling::SETTLE_EVERY;
 use windlass_protocol::NoSuccess;
 use windlass_protocol::VmName;
 use windlass_protocol::pod::Pod;
-
-/// Between two looks at open placements.
-const SETTLED_EVERY: Duration = Duration::from_secs(2);
 
 // === impl Plugin ===
 
@@ -95,7 +92,7 @@ impl Plugin {
         if turn.now < self.next_settling || self.epoch(turn.now).is_none() {
             return;
         }
-        self.next_settling = turn.now.after(SETTLED_EVERY);
+        self.next_settling = turn.now.after(SETTLE_EVERY);
         let open = self.books.placements();
         let open = open.map(|(name, uid, _)| (name.clone(), uid.to_owned())).collect();
         for (pod, uid) in self.settling.look(open) {
