@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use verdict::{Verdict, verdict};
 use windlass_agent_config::keys::AGENT;
-use windlass_plugin_config::keys::{LISTED, NODE, PLUGIN};
+use windlass_plugin_config::keys::{LISTED, NODE, PLUGIN, POOL};
 use windlass_protocol::config::Row;
 use windlass_protocol::neighbours::Findings;
 use windlass_protocol::vm_file::VM;
@@ -133,6 +133,7 @@ fn keys(output: Output) -> Result<(), Failure> {
         ("plugin", "plugin.toml", PLUGIN),
         ("node", "plugin.toml, of each [[node]]", NODE),
         ("listed", "plugin.toml, of each [[vm]]", LISTED),
+        ("pool", "plugin.toml, of each [[kubernetes.pool]]", POOL),
         ("vm", "vms.d/VM.toml", VM),
     ];
     if output == Output::Json {

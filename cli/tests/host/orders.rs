@@ -136,9 +136,13 @@ fn help_and_completions_need_no_host() {
     }
     let keys: serde_json::Value =
         serde_json::from_str(&windlass(&["check", "--keys", "--output", "json"])).unwrap();
+    let files: Vec<_> = keys.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(files, ["agent", "host", "listed", "node", "plugin", "pool", "vm"]);
     assert!(
         keys["host"].as_array().unwrap().len() > 10 && keys["vm"].as_array().unwrap().len() > 10
     );
-    assert!(windlass(&["check", "--keys"]).contains("node.reserved"));
+    let keys = windlass(&["check", "--keys"]);
+    assert!(keys.contains("node.reserved"), "{keys}");
+    assert!(keys.contains("plugin.toml, of each [[kubernetes.pool]]\n  name: "), "{keys}");
     assert!(windlass(&["--help"]).contains("Exit codes"));
 }

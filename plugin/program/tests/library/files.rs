@@ -3,7 +3,7 @@
 use windlass_kit::problem::Problem;
 use windlass_plugin_config::config::PluginConfig;
 use windlass_plugin_config::keys::{
-    BOOKS, JSON as JSON_KEYS, LISTED, NODE as NODE_KEYS, OVERRIDE, PLUGIN,
+    BOOKS, JSON as JSON_KEYS, LISTED, NODE as NODE_KEYS, OVERRIDE, PLUGIN, POOL,
 };
 use windlass_plugin_config::lists::Lists;
 use windlass_protocol::config::Row;
@@ -316,6 +316,7 @@ fn every_key_is_read() {
         (BOOKS.rows(), "", ""),
         (NODE_KEYS.rows(), "[[node]]\n", "node[#1]."),
         (LISTED.rows(), "[[vm]]\n", "vm[#1]."),
+        (POOL.rows(), "[[kubernetes.pool]]\n", "kubernetes.pool[#1]."),
     ] {
         for key in &keys {
             let text = toml(key, head);
