@@ -140,6 +140,8 @@ fn a_value_beyond_a_range_is_told_the_nearest_within() {
         ),
         key("time", Kind::Time { least: SHORT, most: LONG }, ""),
         key("count", Kind::Whole { least: 1, most: 60 }, ""),
+        key("share", Kind::Number { from: Bound::Excluded(0.0), to: Bound::Included(0.75) }, ""),
+        key("score", Kind::Number { from: Bound::Included(0.5), to: Bound::Excluded(2.0) }, ""),
     ]]);
     const SHORT: Duration = Duration::from_millis(100);
     const LONG: Duration = Duration::from_secs(2);
@@ -159,6 +161,13 @@ fn a_value_beyond_a_range_is_told_the_nearest_within() {
         ("time = \"3m\"", "must be 100ms to 2s"),
         ("count = -7", "must be a whole number from 1 to 60; the nearest is 1"),
         ("count = 1.5", "must be a whole number from 1 to 60"),
+        ("share = 75", "must be above 0, at most 0.75; the nearest is 0.75"),
+        ("share = -1", "must be above 0, at most 0.75"),
+        ("share = nan", "must be above 0, at most 0.75"),
+        ("share = inf", "must be above 0, at most 0.75"),
+        ("share = \"1\"", "must be above 0, at most 0.75"),
+        ("score = 0.4", "must be from 0.5, below 2; the nearest is 0.5"),
+        ("score = 2", "must be from 0.5, below 2"),
     ] {
         let mut file = read(&TABLE, text).unwrap();
         file.find::<MilliCpu>("cpu");
@@ -166,6 +175,8 @@ fn a_value_beyond_a_range_is_told_the_nearest_within() {
         file.find::<Bytes>("slot");
         file.find::<Duration>("time");
         file.find::<u64>("count");
+        file.find::<f64>("share");
+        file.find::<f64>("score");
         let problems = file.finish(Some(())).unwrap_err();
         assert_eq!(problems.iter().map(|problem| &*problem.limit).collect::<Vec<_>>(), [limit]);
     }

@@ -17,16 +17,15 @@ pub const SHARE: Kind = Kind::Number { from: Bound::Excluded(0.0), to: Bound::In
 /// The order of VMs when room is short.
 pub const PRIORITY: Kind = Kind::Whole { least: i32::MIN as i64, most: i32::MAX as i64 };
 /// The limit of a VM's CPU.
-pub const CPU_LIMIT: Kind = Kind::Other { written: WORD, allowed: "cgroup, trust or none" };
-pub(crate) const MODE: Kind = Kind::Other { written: WORD, allowed: "act or observe" };
-pub(crate) const POLICY: Kind = Kind::Other { written: WORD, allowed: "load-average" };
-pub(crate) const LOAD_WINDOW: Kind = Kind::Other { written: WORD, allowed: "5s, 15s or 1m" };
+pub const CPU_LIMIT: Kind = Kind::Word { of: &["cgroup", "trust", "none"] };
+pub(crate) const MODE: Kind = Kind::Word { of: &["act", "observe"] };
+pub(crate) const POLICY: Kind = Kind::Word { of: &["load-average"] };
+// No word: of amounts, the one that is spelt alike is not the one that is meant.
+pub(crate) const LOAD_WINDOW: Kind = Kind::Other { written: "a word", allowed: "5s, 15s or 1m" };
 pub(crate) const SCALE_DOWN: Kind = Kind::Other {
     written: "seconds, or a text as \"5m\"",
     allowed: "0s to 1h, as \"90s\", \"5m\" or \"1h\"",
 };
-
-const WORD: &str = "a word";
 
 /// Memory in whole slots of this size, as many as fit on the wire.
 pub const fn slots(slot: Bytes) -> Kind {

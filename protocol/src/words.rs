@@ -1,7 +1,10 @@
-//! Words: text of a peer, made safe to show, and enums as JSON spells them.
+//! Words: text of a peer, made safe to show, enums as JSON spells them, and which word a misspelt one means.
 
 use serde::de::DeserializeOwned;
 use serde::de::value::{Error, StrDeserializer};
+
+/// The most letters in which a misspelt word may differ from the right one.
+const TYPOS: usize = 3;
 
 /// At most `most` characters of a text, without control characters; `…` marks a cut.
 pub fn sanitized(text: &str, most: usize) -> String {
@@ -11,6 +14,16 @@ pub fn sanitized(text: &str, most: usize) -> String {
         short.push('…');
     }
     short
+}
+
+/// The known word that a misspelt one probably means: the one that differs in the fewest letters, if those are few.
+pub fn meant<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let most = TYPOS.min(1 + written.len() / 5);
+    // Keeps a very long text cheap.
+    let as_long = |word: &&str| written.len().abs_diff(word.len()) <= most;
+    let near = known.into_iter().filter(as_long);
+    let (typos, word) = near.map(|word| (strsim::osa_distance(written, word), word)).min()?;
+    (typos <= most).then_some(word)
 }
 
 /// The value that JSON spells like this.
@@ -40,5 +53,24 @@ mod tests {
         assert_eq!(sanitized("grün", 4), "grün");
         assert_eq!(sanitized("x\u{1b}[2J\n", 9), "x\u{fffd}[2J\u{fffd}");
         assert_eq!(sanitized("grüner", 4), "grün…");
+    }
+
+    #[test]
+    fn a_misspelt_word_means_the_nearest_one_if_few_letters_differ() {
+        let known = ["--listen", "--root", "act", "none"];
+        for (written, word) in [
+            ("--lisen", Some("--listen")),
+            ("--litsen", Some("--listen")),
+            ("listen", Some("--listen")),
+            ("Act", Some("act")),
+            ("nnoe", Some("none")),
+            ("all", None),
+            ("on", None),
+            ("--cgroup", None),
+            ("", None),
+        ] {
+            assert_eq!(meant(written, known), word, "{written}");
+        }
+        assert_eq!(meant(&"a".repeat(1 << 20), known), None);
     }
 }

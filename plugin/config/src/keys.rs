@@ -169,7 +169,7 @@ pub const POOL: Table = Table::toml(&[&[
     ),
     key(
         "mode",
-        Kind::Other { written: TEXT, allowed: "\"dedicated\", \"headroom\" or \"resize\"" },
+        Kind::Word { of: &["dedicated", "headroom", "resize"] },
         "How growth and placement share the room of a node.",
     ),
     key("headroom.cpu", Kind::cpu(4096), SPARE).otherwise(ALL_GROWTH),

@@ -3,7 +3,7 @@
 
 use super::node::{Node, unit_complaint};
 use super::typed;
-use crate::{Bytes, MilliCpu, quantity};
+use crate::{Bytes, MilliCpu, quantity, words};
 use std::ops::{Bound, RangeBounds};
 use std::time::Duration;
 
@@ -102,6 +102,11 @@ pub enum Kind {
         /// Whether it may be empty.
         empty: bool,
     },
+    /// One of a few words.
+    Word {
+        /// All of them, in the order in which people are told.
+        of: &'static [&'static str],
+    },
     /// A value that the program reads with its own function.
     Other {
         /// Its notation.
@@ -145,6 +150,7 @@ impl Kind {
             Self::Number { .. } => "a number",
             Self::Text { .. } => "a text",
             Self::Texts { .. } => "a list of texts",
+            Self::Word { .. } => "a word",
             Self::Other { written, .. } => written,
         }
     }
@@ -197,6 +203,12 @@ impl Kind {
             Self::Text { empty: false } => "a text that is not empty".to_owned(),
             Self::Texts { empty: true } => "a list of texts".to_owned(),
             Self::Texts { empty: false } => "a list of one text or more".to_owned(),
+            Self::Word { of } => match of {
+                [first @ .., last] if !first.is_empty() => {
+                    format!("{} or {last}", first.join(", "))
+                }
+                few => few.concat(),
+            },
             Self::Other { allowed, .. } => allowed.to_owned(),
         }
     }
@@ -228,8 +240,17 @@ impl Kind {
         match self.nearest(node) {
             Some((nearest, Some(step))) => format!("is not a multiple of {step}; {nearest} is"),
             Some((nearest, None)) => format!("must be {range}; the nearest is {nearest}"),
-            None => format!("must be {range}"),
+            None => match self.meant(node) {
+                Some(word) => format!("must be {range}; did you mean {word}?"),
+                None => format!("must be {range}"),
+            },
         }
+    }
+
+    /// The word that a misspelt one probably means.
+    fn meant(&self, node: &Node) -> Option<&'static str> {
+        let Self::Word { of } = self else { return None };
+        words::meant(node.text()?, of.iter().copied())
     }
 
     /// The nearest allowed value of an amount, and the step if the value only misses a multiple of it.
@@ -242,6 +263,10 @@ impl Kind {
         }
         if let Some((least, most)) = self.whole_range() {
             return Some((node.whole()?.clamp(least, most).to_string(), None));
+        }
+        if let Self::Number { from, to } = *self {
+            let number = node.number().filter(|number| number.is_finite())?;
+            return Some((nearest_end(number, from, to)?.to_string(), None));
         }
         let (least, most, step) = self.memory_range()?;
         let memory = typed::memory(self, node)?;
@@ -271,6 +296,15 @@ impl Kind {
         }
         let Self::Slots { slot } = *self else { return None };
         (!slot.is_zero()).then(|| (slot, slot.saturating_mul(MOST_SLOTS), slot))
+    }
+}
+
+/// The end of a range that is nearest to a number beyond it; an end that is not in the range has no nearest number.
+fn nearest_end(number: f64, from: Bound<f64>, to: Bound<f64>) -> Option<f64> {
+    let is_above = (from, Bound::Unbounded).contains(&number);
+    match if is_above { to } else { from } {
+        Bound::Included(end) => Some(end),
+        Bound::Excluded(_) | Bound::Unbounded => None,
     }
 }
 

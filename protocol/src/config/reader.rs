@@ -9,13 +9,11 @@ use super::kind::Kind;
 use super::node::Node;
 use super::problem::Problem;
 use super::typed::Typed;
+use crate::words;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::time::Duration;
-
-/// The most letters in which a misspelt name may differ from the right one.
-const TYPOS: usize = 3;
 
 /// The values of a file, and its problems.
 ///
@@ -248,20 +246,13 @@ impl Reader {
     /// few letters, or the only key of that name in another table.
     fn meant<'a>(&self, name: &str, keys: &'a [Cow<'static, str>]) -> Option<&'a str> {
         let absent = |meant: &&str| !self.written.contains(*meant);
-        let most = TYPOS.min(1 + name.len() / 5);
         let ends = |key: &'a Cow<'_, str>| {
             let tables = key.match_indices('.').map(|(at, _)| &key[..at]);
             tables.chain([&**key])
         };
-        // Keeps a very long name cheap.
-        let as_long = |meant: &&str| name.len().abs_diff(meant.len()) <= most;
-        let near = keys.iter().flat_map(ends).filter(absent).filter(as_long);
-        let near = near.map(|meant| (strsim::osa_distance(name, meant), meant)).min();
-        if let Some((typos, meant)) = near
-            && typos <= most
-            && !name.contains('"')
-        {
-            return Some(meant);
+        let near = words::meant(name, keys.iter().flat_map(ends).filter(absent));
+        if near.is_some() && !name.contains('"') {
+            return near;
         }
         let last = |name: &str| name.rsplit('.').next().map(str::to_owned);
         let mut same = keys.iter().map(|key| &**key).filter(|key| last(key) == last(name));

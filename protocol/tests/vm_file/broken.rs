@@ -48,9 +48,15 @@ pub(crate) const BROKEN: &[(&str, &str, &str)] = &[
     ),
     ("[min]", "advertise = \"::\"\n[min]", "advertise = \"::\": must be an IP address other"),
     ("[min]", "metrics = 9100\n[min]", "metrics = 9100: must be an IP address and a port"),
-    ("[min]", "mode = \"Act\"\n[min]", "mode = \"Act\": must be act or observe"),
+    ("[min]", "mode = \"Act\"\n[min]", "mode = \"Act\": must be act or observe; did you mean act?"),
+    ("[min]", "mode = \"off\"\n[min]", "mode = \"off\": must be act or observe"),
     ("[min]", "mode = true\n[min]", "mode = true: must be act or observe"),
     ("[min]", "policy = \"fast\"\n[min]", "policy = \"fast\": must be load-average"),
+    (
+        "[min]",
+        "policy = \"load_average\"\n[min]",
+        "policy = \"load_average\": must be load-average; did you mean load-average?",
+    ),
     ("[min]", "load_window = \"30s\"\n[min]", "load_window = \"30s\": must be 5s, 15s or 1m"),
     ("[min]", "load_window = 15\n[min]", "load_window = 15: must be 5s, 15s or 1m"),
     (
@@ -73,6 +79,11 @@ pub(crate) const BROKEN: &[(&str, &str, &str)] = &[
     ("[min]", "memory_slot = \"128MB\"\n[min]", "memory_slot = \"128MB\": MB is no unit"),
     ("[min]", "vcpu_removal = \"yes\"\n[min]", "vcpu_removal = \"yes\": must be true or false"),
     ("[min]", "cpu_limit = \"all\"\n[min]", "cpu_limit = \"all\": must be cgroup, trust or none"),
+    (
+        "[min]",
+        "cpu_limit = \"cgroups\"\n[min]",
+        "cpu_limit = \"cgroups\": must be cgroup, trust or none; did you mean cgroup?",
+    ),
     ("[min]", "cpu_limit = \"\"\n[min]", "cpu_limit = \"\": must be cgroup, trust or none"),
     ("[min]", "cpu_limit = false\n[min]", "cpu_limit = false: must be cgroup, trust or none"),
     ("[min]", "annotations = 3\n[min]", "annotations = 3: must be a table of texts"),
@@ -142,7 +153,7 @@ pub(crate) const BROKEN: &[(&str, &str, &str)] = &[
     (
         "\"4GiB\"",
         "\"4GiB\"\n[target]\nmemory = 75",
-        "target.memory = 75: must be above 0, at most 1",
+        "target.memory = 75: must be above 0, at most 1; the nearest is 1",
     ),
     (
         "\"4GiB\"",

@@ -86,10 +86,10 @@ const CLUSTER: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        plain!("[[kubernetes.pool]]\nname = \"a\"\nlabels = {}\nmode = \"shared\"\n"),
+        plain!("[[kubernetes.pool]]\nname = \"a\"\nlabels = {}\nmode = \"resized\"\n"),
         &[
             "kubernetes.pool[a].labels = a table: must be one text or more",
-            "kubernetes.pool[a].mode = \"shared\": must be \"dedicated\", \"headroom\" or \"resize\"",
+            "kubernetes.pool[a].mode = \"resized\": must be dedicated, headroom or resize; did you mean resize?",
         ],
     ),
     (
@@ -115,7 +115,7 @@ const CLUSTER: &[(&str, &[&str])] = &[
             "kubernetes.pool[a].labels = a table: ",
             "kubernetes.pool[a].headroom.cpu = 0: must be 0.05 to 4096 vCPUs",
             "kubernetes.pool[a].headroom.memory = 1: must be 1MiB to 1024TiB",
-            "kubernetes.pool[a].headroom.share = 2: must be above 0, at most 1",
+            "kubernetes.pool[a].headroom.share = 2: must be above 0, at most 1; the nearest is 1",
             "kubernetes.pool[#2].name: is missing",
             "kubernetes.pool[#2].labels: is missing",
             "kubernetes.pool[#2].mode: is missing",
