@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
 use windlass_protocol::version::{InformantVersion, Versions};
+use windlass_protocol::words::meant;
 
 /// What `--help` prints.
 pub const HELP: &str = "\
@@ -27,6 +28,10 @@ Options:
   --help              print this
   --version           print the version
 ";
+
+/// What may be meant by a flag that there is not.
+const FLAGS: [&str; 6] =
+    ["--listen", "--sample-every", "--versions", "--root", "--help", "--version"];
 
 /// Below 10 ms sampling would be a load of its own; above 400 ms there would be too few
 /// samples for a consent.
@@ -60,8 +65,13 @@ pub struct Config {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BadFlag {
     /// There is no such flag.
-    #[error("{0}: there is no such option; --help lists them")]
-    Unknown(String),
+    #[error("{flag}: there is no such option; {}", hint(*meant))]
+    Unknown {
+        /// What was given.
+        flag: String,
+        /// The flag that was probably meant.
+        meant: Option<&'static str>,
+    },
     /// The flag needs a value.
     #[error("{0}: needs a value")]
     NoValue(&'static str),
@@ -88,6 +98,24 @@ impl Default for Config {
     }
 }
 
+// === impl BadFlag ===
+
+impl BadFlag {
+    /// The same of a program that has these flags, too.
+    #[must_use]
+    pub fn beside(self, more: &[&'static str]) -> Self {
+        match self {
+            Self::Unknown { flag, .. } => Self::unknown(&flag, more),
+            Self::NoValue(_) | Self::Value { .. } => self,
+        }
+    }
+
+    fn unknown(flag: &str, more: &[&'static str]) -> Self {
+        let meant = meant(flag, FLAGS.iter().chain(more).copied());
+        Self::Unknown { flag: flag.to_owned(), meant }
+    }
+}
+
 /// Reads the command line, without the program's name.
 ///
 /// # Errors
@@ -109,10 +137,15 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, BadFla
             "--root" => config.root = Some(PathBuf::from(value("--root")?)),
             "--help" | "-h" => return Ok(Command::Help),
             "--version" | "-V" => return Ok(Command::Version),
-            unknown => return Err(BadFlag::Unknown(unknown.to_owned())),
+            unknown => return Err(BadFlag::unknown(unknown, &[])),
         }
     }
     Ok(Command::Run(config))
+}
+
+/// What to do about a flag that there is not.
+fn hint(meant: Option<&str>) -> String {
+    meant.map_or_else(|| "--help lists them".to_owned(), |flag| format!("did you mean {flag}?"))
 }
 
 fn listen(value: &OsString) -> Result<SocketAddr, BadFlag> {
@@ -204,6 +237,11 @@ mod tests {
             ),
             (&["--listen"], "--listen: needs a value"),
             (&["--cgroup=x"], "--cgroup: there is no such option; --help lists them"),
+            (&["--lisen=x"], "--lisen: there is no such option; did you mean --listen?"),
+            (
+                &["sample-every"],
+                "sample-every: there is no such option; did you mean --sample-every?",
+            ),
         ] {
             assert_eq!(parsed(args).unwrap_err().to_string(), said);
         }

@@ -30,6 +30,10 @@ Options beside those of windlass-informant, which are below:
 
 ";
 
+/// What may be meant by a flag that there is not, beside the informant's own.
+const FLAGS: [&str; 4] =
+    ["--postgres", "--cache-setting", "--cache-most-setting", "--cache-used-query"];
+
 /// What was asked for on the command line.
 #[derive(Clone, Debug)]
 pub enum Command {
@@ -112,7 +116,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, BadCom
             _ => rest.push(arg),
         }
     }
-    let informant = match informant::parse(rest)? {
+    let informant = match informant::parse(rest).map_err(|bad| bad.beside(&FLAGS))? {
         informant::Command::Run(config) => config,
         informant::Command::Help => return Ok(Command::Print(HELP.to_owned() + informant::HELP)),
         informant::Command::Version => {
@@ -211,6 +215,11 @@ mod tests {
             (&["--sample-every=10"][..], "--postgres: is missing; --help says what it takes"),
             (&["--postgres"], "--postgres: needs a value"),
             (&["--cgroup=x"], "--cgroup: there is no such option; --help lists them"),
+            (
+                &["--postgress=password=secret"],
+                "--postgress: there is no such option; did you mean --postgres?",
+            ),
+            (&["--lisen=x"], "--lisen: there is no such option; did you mean --listen?"),
             (
                 &["--postgres", "host=db user=u password=secret"],
                 "--postgres: host: db is neither an address nor a directory",
