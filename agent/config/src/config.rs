@@ -3,7 +3,7 @@
 //! All problems of a file are reported together, each with the field, what stands there and what
 //! may. An unknown key is a problem. What the command line says wins.
 
-use crate::keys::{AGENT, JSON};
+use crate::keys::{AGENT, JSON, WITHOUT_CLUSTER};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -283,6 +283,11 @@ impl CommandLine {
         if file.has_table("billing") {
             let limit = "must not be there with [kubernetes]: nothing is billed there yet";
             file.add([Problem::without_value("billing", limit)]);
+        }
+        for (key, limit) in WITHOUT_CLUSTER {
+            if let Some(node) = file.peek(key).cloned() {
+                file.wrong(key, &node, limit);
+            }
         }
         let (node, kubeconfig) = (file.find("kubernetes.node"), file.find("kubernetes.kubeconfig"));
         let pods_dir = file.find("kubernetes.pods_dir");

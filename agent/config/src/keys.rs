@@ -75,18 +75,18 @@ const OWN: &[Field] = &[
     .otherwise("none is shown"),
     STATE_DIR
         .meaning(
-            "Where freeze, pauses, history, ports and the VMs to be counted are kept over a restart.",
+            "Where freeze, pauses, history, ports and the VMs to be counted are kept over a restart; without [kubernetes].",
         )
         .or(Text("/var/lib/windlass-agent")),
-    VMS_DIR,
-    SOCKET.meaning("Where the command line reaches the agent."),
+    VMS_DIR.meaning("Where VM files are looked for; without [kubernetes]."),
+    SOCKET.meaning("Where the command line reaches the agent; without [kubernetes]."),
     ADMIN,
     DUMP_STATE.or(Text("127.0.0.1:10300")),
     DUMP_STATE_TIMEOUT,
     CALLBACK_LISTEN.otherwise("K8S_POD_IP; without it 127.0.0.1"),
     CALLBACK_PORTS.note(", without the ports of admin and dump_state"),
     CPU_LIMIT.meaning(
-        "How CPU that a VM has given back is kept from its guest, so that the plugin gets it back.",
+        "How CPU that a VM has given back is kept from its guest, so that the plugin gets it back; without [kubernetes].",
     ),
     unit_choice::CPU
         .meaning("vCPUs of the step that sizes move in; the plugin's should say the same."),
@@ -148,6 +148,26 @@ const OWN: &[Field] = &[
         "The kubelet's folder of pods, usually /var/lib/kubelet/pods, as the agent sees it; VMs of QEMU in pods have their monitors below it.",
     )
     .otherwise("no such VM is scaled"),
+];
+
+/// Keys that would have no effect where the table `[kubernetes]` stands, and what is said of each.
+pub(crate) const WITHOUT_CLUSTER: [(&str, &str); 4] = [
+    (
+        "state_dir",
+        "must not be there with [kubernetes]: the agent of a node keeps nothing over a restart",
+    ),
+    (
+        "vms_dir",
+        "must not be there with [kubernetes]: the agent of a node reads no VM files, its VMs are the API server's",
+    ),
+    (
+        "socket",
+        "must not be there with [kubernetes]: the agent of a node serves no socket; windlass top --server asks the plugin",
+    ),
+    (
+        "cpu_limit",
+        "must not be there with [kubernetes]: the spec of a VM, or the limits.cpu of its container, limits its CPU",
+    ),
 ];
 
 const THEIRS: &[Field] = &[

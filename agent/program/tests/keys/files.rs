@@ -9,7 +9,7 @@ use windlass_kit::problem::Problem;
 use windlass_protocol::{Bytes, MilliCpu, Target};
 use windlass_vm_files::folder::Folder;
 
-const PLUGIN: &str = "plugin = \"http://10.0.0.5:10299\"\n";
+pub(crate) const PLUGIN: &str = "plugin = \"http://10.0.0.5:10299\"\n";
 
 /// What stands behind [`PLUGIN`], and what must be said about it.
 const TOML: &[(&str, &[&str])] = &[
@@ -54,13 +54,6 @@ const TOML: &[(&str, &[&str])] = &[
     ("periods.session_gap = 0", &["periods.session_gap = 0: must be 100ms to 300s"]),
     ("periods.lease = 8", &["periods.lease = 8: is not a key"]),
     ("silence.after = 0", &["silence.after = 0: must be 1s to 86400s"]),
-    ("kubernetes = 1", &["kubernetes = 1: must be a table, as [kubernetes]"]),
-    ("[kubernetes]", &["kubernetes.node: is needed, or --node-name"]),
-    ("kubernetes.node = \"\"", &["kubernetes.node = \"\": must be a text that is not empty"]),
-    (
-        "kubernetes = { node = \"n\", kubeconfig = \"x\" }",
-        &["kubernetes.kubeconfig = \"x\": must be"],
-    ),
     ("silence.grace = \"x\"", &["silence.grace = \"x\": must be 1s to 86400s"]),
     (
         "times.resume = 1",
@@ -483,7 +476,7 @@ fn said(text: &str, read: Result<AgentConfig, Vec<Problem>>) -> Vec<String> {
     read.expect_err(text).iter().map(ToString::to_string).collect()
 }
 
-fn judged(text: &str, read: Result<AgentConfig, Vec<Problem>>, expected: &[&str]) {
+pub(crate) fn judged(text: &str, read: Result<AgentConfig, Vec<Problem>>, expected: &[&str]) {
     let said = said(text, read);
     for words in expected {
         assert!(said.iter().any(|line| line.starts_with(words)), "{text}\nsaid {said:#?}");
