@@ -136,13 +136,43 @@ fn key(line: &str) -> &str {
 // === impl Configured ===
 
 impl Configured {
-    /// Of the program that VM files are for.
+    /// Of the program that sizes VMs.
     pub(super) fn basics(&self) -> Option<&Basics> {
         match self {
             Self::Host(config) => Some(&config.basics),
             Self::Agent(config) => Some(&config.basics),
             Self::Plugin(_) | Self::Vms => None,
         }
+    }
+
+    /// The same, if VM files are for it, and people reach it at a socket: in a cluster neither is so.
+    pub(super) fn of_host(&self) -> Option<&Basics> {
+        self.basics().filter(|_| !self.is_of_cluster())
+    }
+
+    /// The same, if informants call back at an address of this machine: in a pod the pod has it.
+    pub(super) fn called_back(&self) -> Option<&Basics> {
+        self.basics().filter(|_| !self.is_in_pod())
+    }
+
+    /// Whether the API server of a cluster says which VMs there are.
+    fn is_of_cluster(&self) -> bool {
+        match self {
+            Self::Agent(config) => config.kubernetes.is_some(),
+            Self::Plugin(config) => config.kubernetes.is_some(),
+            Self::Host(_) | Self::Vms => false,
+        }
+    }
+
+    /// Whether the program runs in a pod, which has ports and files of its own: it reaches the API server by the service
+    /// account of that pod.
+    pub(super) fn is_in_pod(&self) -> bool {
+        let kubeconfig = match self {
+            Self::Agent(config) => config.kubernetes.as_ref().map(|of| &of.kubeconfig),
+            Self::Plugin(config) => config.kubernetes.as_ref().map(|of| &of.kubeconfig),
+            Self::Host(_) | Self::Vms => None,
+        };
+        kubeconfig.is_some_and(Option::is_none)
     }
 
     /// What does not fit together of this file and these VM files, as [`misfits`] names it.
@@ -152,8 +182,10 @@ impl Configured {
                 let room = Machine::here().room(config.node).ok();
                 misfits("host.toml", &config.basics, room, files)
             }
-            Self::Agent(config) => misfits("agent.toml", &config.basics, None, files),
-            Self::Plugin(_) | Self::Vms => Vec::new(),
+            Self::Agent(config) if !self.is_of_cluster() => {
+                misfits("agent.toml", &config.basics, None, files)
+            }
+            Self::Agent(_) | Self::Plugin(_) | Self::Vms => Vec::new(),
         }
     }
 
@@ -162,11 +194,7 @@ impl Configured {
         match self {
             Self::Host(config) => config.basics.addresses(),
             Self::Agent(config) => config.basics.addresses(),
-            Self::Plugin(config) => {
-                let dump_state = config.dump_state.map(|(at, _)| ("dump_state", at));
-                let own = [("listen", config.listen), ("admin", config.admin)];
-                own.into_iter().chain(dump_state).collect()
-            }
+            Self::Plugin(config) => config.addresses(),
             Self::Vms => Vec::new(),
         }
     }
@@ -196,6 +224,51 @@ mod tests {
             ("other.json", "{}", None),
         ] {
             assert_eq!(Kind::of(Path::new(file), text), kind, "{file}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_program_of_a_cluster_has_other_addresses_and_neither_vm_files_nor_a_socket() {
+        let agent = "plugin = \"http://10.0.0.5:1\"\n";
+        let plain = "[kubernetes]\nplain_permits = \"127.0.0.1:1\"\n";
+        for (kind, text, of_host, called_back, listens) in [
+            (Kind::Host, String::new(), true, true, "admin"),
+            (Kind::Agent, agent.to_owned(), true, true, "admin dump_state"),
+            (
+                Kind::Agent,
+                format!("{agent}[kubernetes]\nkubeconfig = \"/k\""),
+                false,
+                true,
+                "admin dump_state",
+            ),
+            (Kind::Agent, format!("{agent}[kubernetes]"), false, false, "admin dump_state"),
+            (
+                Kind::Plugin,
+                "[[node]]\nname = \"a\"\ncpu = 1\nmemory = \"1GiB\"".to_owned(),
+                false,
+                false,
+                "listen dump_state admin",
+            ),
+            (
+                Kind::Plugin,
+                plain.to_owned(),
+                false,
+                false,
+                "dump_state admin kubernetes.permits kubernetes.plain_permits kubernetes.extender",
+            ),
+            (
+                Kind::Plugin,
+                format!("{plain}plain_extender = true"),
+                false,
+                false,
+                "dump_state admin kubernetes.plain_permits kubernetes.extender",
+            ),
+        ] {
+            let read = kind.read(Path::new("a.toml"), &text).unwrap();
+            let is_there = (read.of_host().is_some(), read.called_back().is_some());
+            assert_eq!(is_there, (of_host, called_back), "{text}");
+            let keys: Vec<_> = read.addresses().into_iter().map(|(key, _)| key).collect();
+            assert_eq!(keys.join(" "), listens, "{text}");
         }
     }
 

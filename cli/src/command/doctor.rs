@@ -8,6 +8,7 @@ mod conflicts;
 mod files;
 mod host;
 mod machine;
+mod named;
 mod programs;
 mod report;
 #[cfg(test)]
@@ -73,7 +74,7 @@ async fn examine(args: &Args, folder: &Path) -> Report {
     }
     let mut report = Report::default();
     report.add("machine", machine::checks(&files));
-    if seen.facts.is_some() || files.iter().any(Read::is_of_agent) {
+    if seen.facts.is_some() || files.iter().any(Read::serves_people) {
         report.add("host", host::checks(&socket, client.as_ref().err(), &seen, &files).await);
     }
     let mut ports = Vec::new();

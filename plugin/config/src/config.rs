@@ -98,7 +98,7 @@ impl PluginConfig {
             }
             None => Lists::read(&mut file, slot),
         };
-        config.addresses(&mut file);
+        config.check(&mut file);
         file.finish(Some((config, lists)))
     }
 
@@ -133,7 +133,7 @@ impl PluginConfig {
             cluster,
             kubernetes: None,
         };
-        config.addresses(&mut file);
+        config.check(&mut file);
         file.finish(Some(config))
     }
 
@@ -166,13 +166,18 @@ impl PluginConfig {
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
-    fn addresses(&self, file: &mut Reader) {
-        let dump = self.dump_state.map(|(at, _)| at);
-        let (listen, admin) = (Some(self.listen), Some(self.admin));
+    /// Where it listens, by key.
+    pub fn addresses(&self) -> Vec<(&'static str, SocketAddr)> {
+        let listen = self.kubernetes.is_none().then_some(("listen", self.listen));
+        let dump_state = self.dump_state.map(|(at, _)| ("dump_state", at));
+        let own = listen.into_iter().chain(dump_state).chain([("admin", self.admin)]);
         let of_cluster = self.kubernetes.as_deref().map(Kubernetes::addresses);
-        let listen = if of_cluster.is_some() { None } else { listen };
-        let mut all = vec![("listen", listen), ("dump_state", dump), ("admin", admin)];
-        all.extend(of_cluster.into_iter().flatten());
+        own.chain(of_cluster.into_iter().flatten()).collect()
+    }
+
+    /// Notes what is right by itself and wrong together.
+    fn check(&self, file: &mut Reader) {
+        let all: Vec<_> = self.addresses().into_iter().map(|(key, at)| (key, Some(at))).collect();
         all_differ(file, &all);
     }
 }

@@ -124,12 +124,11 @@ impl Kubernetes {
     }
 
     /// Where it listens, by key.
-    pub(crate) fn addresses(&self) -> [(&'static str, Option<SocketAddr>); 3] {
-        [
-            ("kubernetes.permits", self.permits),
-            ("kubernetes.plain_permits", self.plain_permits),
-            ("kubernetes.extender", Some(self.extender)),
-        ]
+    pub(crate) fn addresses(&self) -> Vec<(&'static str, SocketAddr)> {
+        let permits = self.permits.map(|at| ("kubernetes.permits", at));
+        let plain = self.plain_permits.map(|at| ("kubernetes.plain_permits", at));
+        let extender = ("kubernetes.extender", self.extender);
+        permits.into_iter().chain(plain).chain([extender]).collect()
     }
 }
 

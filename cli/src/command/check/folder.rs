@@ -19,7 +19,7 @@ pub(super) fn verdicts(folder: &Path, kind: Option<Kind>) -> Vec<Verdict> {
     found.programs.extend(json.filter(|verdict| verdict.kind.is_some()));
     let vms_d = folder.join("vms.d");
     let elsewhere =
-        |verdict: &Verdict| Some(verdict.configured.as_ref()?.basics()?.vms_dir.clone());
+        |verdict: &Verdict| Some(verdict.configured.as_ref()?.of_host()?.vms_dir.clone());
     let mut folders: Vec<PathBuf> = found.programs.iter().filter_map(elsewhere).collect();
     if vms_d.is_dir() {
         folders = vec![vms_d];

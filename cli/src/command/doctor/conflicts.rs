@@ -28,12 +28,12 @@ pub(super) fn checks(files: &[&Read]) -> Vec<Check> {
 /// What `mine` claims that `theirs` claims, too, which stands in the file `other`.
 fn claims(mine: &Configured, theirs: &Configured, other: &str) -> Vec<String> {
     let mut claims = Vec::new();
-    let (own, their) = (mine.basics(), theirs.basics());
-    if let (Some(own), Some(their)) = (own, their)
+    if let (Some(own), Some(their)) = (mine.of_host(), theirs.of_host())
         && own.socket == their.socket
     {
         claims.push(format!("socket = {} is socket of {other}, too", own.socket.display()));
     }
+    let (own, their) = (mine.called_back(), theirs.called_back());
     for (key, at) in mine.addresses() {
         let same = theirs.addresses().into_iter().filter(|(_, their)| overlap(at, *their));
         claims.extend(same.map(|(their, _)| format!("{key} = {at} is {their} of {other}, too")));

@@ -1,5 +1,6 @@
 //! The files of programs and the VM files: each by itself, and all of them together.
 
+use super::named;
 use super::report::Check;
 use crate::command::configured::{Configured, Kind, text};
 use crate::problem::{Problem, Report};
@@ -10,6 +11,10 @@ use windlass_vm_files::folder::{Folder, look};
 
 const HOST: &str = "docs/configuration.md#hosttoml";
 const VM: &str = "docs/configuration.md#vm-file";
+
+/// What to do where the program runs in a pod.
+const IN_POD: &str = "A program without `kubeconfig` runs in a pod, which has files and ports of its own: `kubectl \
+    --namespace windlass get pods` says whether it runs.";
 
 /// What a program's file and the VM files that it names say.
 #[derive(Debug)]
@@ -28,7 +33,7 @@ pub(super) fn read(path: &Path) -> Read {
     let kind = Kind::of(path, text.as_deref().unwrap_or_default()).unwrap_or(Kind::Host);
     let config =
         text.map_err(|unread| vec![Problem::from(unread)]).and_then(|text| kind.read(path, &text));
-    let basics = config.as_ref().ok().and_then(Configured::basics);
+    let basics = config.as_ref().ok().and_then(Configured::of_host);
     let folder = basics.map(|Basics { vms_dir, .. }| {
         let mut folder = Folder::new(vms_dir);
         folder.observe(look(vms_dir), true);
@@ -40,19 +45,29 @@ pub(super) fn read(path: &Path) -> Read {
 // === impl Read ===
 
 impl Read {
-    /// Whether this is about a program that sizes VMs: `windlass host` or windlass-agent.
-    pub(super) fn is_of_agent(&self) -> bool {
-        matches!(self.kind, Kind::Host | Kind::Agent)
+    /// Whether people are to reach the program at a socket: `windlass host`, or windlass-agent without a cluster.
+    pub(super) fn serves_people(&self) -> bool {
+        match &self.config {
+            Ok(config) => config.of_host().is_some(),
+            Err(_) => matches!(self.kind, Kind::Host | Kind::Agent),
+        }
+    }
+
+    /// What was found on this machine. Where the program runs in a pod, a failure is a limit: the pod may have what is
+    /// missing here.
+    pub(super) fn found_here(&self, check: Check) -> Check {
+        let is_in_pod = self.config.as_ref().is_ok_and(Configured::is_in_pod);
+        if is_in_pod { check.eased(IN_POD) } else { check }
     }
 
     /// Where the command line reaches the program, if it serves people.
     pub(super) fn socket(&self) -> Option<&Path> {
-        Some(&self.config.as_ref().ok()?.basics()?.socket)
+        Some(&self.config.as_ref().ok()?.of_host()?.socket)
     }
 
     /// Where the program keeps what survives a restart.
     pub(super) fn state_dir(&self) -> Option<&Path> {
-        Some(&self.config.as_ref().ok()?.basics()?.state_dir)
+        Some(&self.config.as_ref().ok()?.of_host()?.state_dir)
     }
 
     /// The service that runs the program.
@@ -102,7 +117,9 @@ pub(super) fn checks(files: &Read) -> Vec<Check> {
         }
     };
     let mut checks = vec![Check::good(format!("{path} is valid"))];
-    let Some(basics) = config.basics() else { return checks };
+    let named = named::checks(config, files.page()).into_iter();
+    checks.extend(named.map(|check| files.found_here(check)));
+    let Some(basics) = config.of_host() else { return checks };
     if basics.socket.as_os_str().len() > 100 {
         let found = format!("{} is a long path for a socket", basics.socket.display());
         let advice = "The one that only shows is longer still.";

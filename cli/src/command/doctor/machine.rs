@@ -57,7 +57,7 @@ pub(super) fn checks(files: &[Read]) -> Vec<Check> {
 pub(super) fn ports(files: &Read, runs: bool) -> Vec<Check> {
     let Ok(config) = &files.config else { return Vec::new() };
     let mut checks = Vec::new();
-    let basics = config.basics();
+    let basics = config.called_back();
     if let Some(basics) = basics {
         checks.push(listens("callback_listen", basics.callback_listen));
     }
@@ -72,10 +72,16 @@ pub(super) fn ports(files: &Read, runs: bool) -> Vec<Check> {
         return checks;
     }
     checks.extend(basics.map(callback_ports));
-    for (key, at) in config.addresses().into_iter().filter(|(_, at)| is_taken(*at)) {
+    let (taken, free): (Vec<_>, Vec<_>) =
+        config.addresses().into_iter().partition(|(_, at)| is_taken(*at));
+    if !free.is_empty() {
+        let keys: Vec<_> = free.iter().map(|(key, _)| *key).collect();
+        checks.push(Check::good(format!("no process has the address of {}", keys.join(", "))));
+    }
+    for (key, at) in taken {
         let found = format!("{key} = {at} is taken by another process");
         let advice = format!("`ss -ltnp sport = :{}` says by which.", at.port());
-        checks.push(Check::failed(found, &advice, NODE));
+        checks.push(files.found_here(Check::failed(found, &advice, files.page())));
     }
     checks
 }

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use windlass_agent::PluginAt;
 use windlass_kit::client::{Address, Ask, ClientError, ask};
 
 /// How long a program or an informant may take; a person waits.
@@ -18,12 +19,13 @@ pub(super) const WITHIN: Duration = Duration::from_secs(2);
 pub(super) async fn checks(files: &Read) -> Option<(&'static str, Vec<Check>)> {
     match files.config.as_ref().ok()? {
         Configured::Agent(config) => {
-            let mut checks = vec![lives("windlass-agent", config.basics.admin).await];
-            checks.push(plugin(&config.plugin.authority()).await);
-            Some(("agent", checks))
+            let lives = files.found_here(lives("windlass-agent", config.basics.admin).await);
+            let plugin = files.found_here(plugin(&config.plugin).await);
+            Some(("agent", vec![lives, plugin]))
         }
         Configured::Plugin(config) => {
-            Some(("plugin", vec![lives("windlass-plugin", config.admin).await]))
+            let lives = files.found_here(lives("windlass-plugin", config.admin).await);
+            Some(("plugin", vec![lives]))
         }
         Configured::Host(_) | Configured::Vms => None,
     }
@@ -50,17 +52,24 @@ pub(super) async fn lives(program: &str, admin: SocketAddr) -> Check {
 }
 
 /// Whether the agent's plugin can be reached.
-async fn plugin(at: &str) -> Check {
-    let connected = timeout(WITHIN, TcpStream::connect(at)).await;
+async fn plugin(plugin: &PluginAt) -> Check {
+    let at = plugin.authority();
+    let connected = timeout(WITHIN, TcpStream::connect(&*at)).await;
     let why = match connected {
         Ok(Ok(_)) => return Check::good(format!("the plugin listens at {at}")),
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("no answer in {}s", WITHIN.as_secs()),
     };
-    let advice = "Without it no VM grows. Does windlass-plugin run, and is this its `listen`?";
+    let key = if plugin.has_tls() {
+        "`kubernetes.permits`"
+    } else {
+        "`listen` or `kubernetes.plain_permits`"
+    };
+    let advice =
+        format!("Without it no VM grows. Does windlass-plugin run, and is this its {key}?");
     Check::failed(
         format!("no plugin listens at {at}: {why}"),
-        advice,
+        &advice,
         "docs/plugin.md#while-it-is-gone",
     )
 }

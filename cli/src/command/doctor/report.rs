@@ -103,6 +103,14 @@ impl Check {
         Self { verdict, found: found.into(), advice: said(advice), see: Some(see) }
     }
 
+    /// A failure as a limit, with this advice.
+    pub(super) fn eased(self, advice: &str) -> Self {
+        match self.verdict {
+            Verdict::Failed => Self { verdict: Verdict::Limited, advice: said(advice), ..self },
+            Verdict::Good | Verdict::Limited => self,
+        }
+    }
+
     pub(super) fn is_good(&self) -> bool {
         self.verdict == Verdict::Good
     }

@@ -1,5 +1,7 @@
 //! How a report reads, and what is found on machines and in files made for it.
 
+mod cluster;
+
 use super::cgroup::{Limits, Servers};
 use super::report::{Check, Report};
 use super::vms::{finding, fits};
