@@ -7,13 +7,15 @@ use crate::client::run;
 use crate::failure::Failure;
 use axum::http::{HeaderValue, Method, header};
 use serde::de::DeserializeOwned;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::time::timeout;
 use windlass_kit::client::{
     Ask, ClientError, Pool, TlsWay, Trust, TrustFile, TrustFiles, with_causes,
 };
 use windlass_protocol::neighbours::Findings;
-use windlass_protocol::vm_view::VmViews;
+use windlass_protocol::vm_view::{VmView, VmViews};
 
 /// The plugin answers from memory.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -58,11 +60,45 @@ struct Server {
 // === impl ServerOptions ===
 
 impl ServerOptions {
+    /// Those of a command line that is not whole yet; `said` knows what stands behind an option, or else in a variable.
+    pub(crate) fn of(said: impl Fn(&[&str], Option<&str>) -> Option<OsString>) -> Self {
+        let text = |options: &[&str], variable| {
+            said(options, variable).map(|said| said.to_string_lossy().into_owned())
+        };
+        Self {
+            server: text(&["--server"], Some("WINDLASS_SERVER")),
+            ca: said(&["--ca"], Some("WINDLASS_CA")).map(PathBuf::from),
+            token: said(&["--token"], Some("WINDLASS_TOKEN_FILE")).map(PathBuf::from),
+            tls_server_name: text(&["--tls-server-name"], Some("WINDLASS_TLS_SERVER_NAME")),
+            namespace: text(&["--namespace", "-n"], None),
+        }
+    }
+
+    /// What may stand for a VM on the command line: names in the namespace, or with that of each; none, if the plugin
+    /// does not answer within this time.
+    pub(crate) fn names(&self, url: &str, within: Duration) -> Vec<String> {
+        let asked = self.server(url).and_then(|server| {
+            let path = self.path()?;
+            run(async { Ok(timeout(within, server.get::<VmViews>(&path)).await) })
+        });
+        let views = asked.ok().and_then(Result::ok).and_then(Result::ok);
+        let name = |vm: VmView| match &self.namespace {
+            None => format!("{}/{}", vm.object.namespace, vm.object.name),
+            Some(_) => vm.object.name,
+        };
+        views.into_iter().flat_map(|views| views.vms).map(name).collect()
+    }
+
     /// The VMs of the namespace, or of all.
     pub(crate) fn list(&self, url: &str) -> Result<VmViews, Failure> {
+        self.get(url, &self.path()?)
+    }
+
+    /// Where the VMs of the namespace, or of all, are listed.
+    fn path(&self) -> Result<String, Failure> {
         match &self.namespace {
-            None => self.get(url, "/v1/vms"),
-            Some(namespace) => self.get(url, &format!("/v1/namespaces/{}/vms", part(namespace)?)),
+            None => Ok("/v1/vms".to_owned()),
+            Some(namespace) => Ok(format!("/v1/namespaces/{}/vms", part(namespace)?)),
         }
     }
 

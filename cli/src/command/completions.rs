@@ -1,15 +1,15 @@
 //! `windlass completions`: a script that completes commands, options and VM names in a shell.
 //!
 //! The script has the shell call this program with `WINDLASS_COMPLETE` in its environment; so what is offered
-//! is never older than the program, and the VMs are those that the host knows at this moment. A person
-//! waits with a finger on the key: a host that does not answer at once is one without VMs, and nothing is
-//! said of it.
+//! is never older than the program, and the VMs are those that the host, or the plugin of a cluster, knows at this
+//! moment. A person waits with a finger on the key: what does not answer at once has no VMs, and nothing is said of it.
 
 use crate::api::VmEntry;
 use crate::client::{self, Client};
 use crate::failure::Failure;
 use crate::options::DEFAULT_SOCKET;
 use crate::out;
+use crate::server::ServerOptions;
 use clap::Command;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::Shells;
@@ -31,7 +31,8 @@ const WITHIN: Duration = Duration::from_secs(1);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 VM names are those that the host knows, if it answers within a second at --socket, WINDLASS_SOCKET or
-the default socket.
+the default socket. Of `windlass explain` with --server or WINDLASS_SERVER they are those that the plugin of the
+cluster shows, if it answers as soon; bash takes `:` for the end of a word, and knows WINDLASS_SERVER alone.
 
 Examples:
   windlass completions bash > /etc/bash_completion.d/windlass
@@ -62,14 +63,27 @@ pub(crate) fn answer(line: fn() -> Command, folder: Option<&Path>) -> Result<boo
 
 /// The VMs that the host knows, as what may stand for a VM.
 pub(crate) fn of_vms() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| known().into_iter().map(CompletionCandidate::new).collect())
+    candidates(of_host)
 }
 
-fn known() -> Vec<String> {
-    let said = std::env::args_os().collect::<Vec<_>>();
-    let socket = socket(&said)
-        .or_else(|| std::env::var_os("WINDLASS_SOCKET").map(PathBuf::from))
-        .unwrap_or_else(|| DEFAULT_SOCKET.into());
+/// The same of a command that asks the plugin of a cluster, where one is said.
+pub(crate) fn of_vms_anywhere() -> ArgValueCandidates {
+    candidates(|| {
+        let server = ServerOptions::of(given);
+        match &server.server {
+            Some(url) => server.names(url, WITHIN),
+            None => of_host(),
+        }
+    })
+}
+
+fn candidates(names: fn() -> Vec<String>) -> ArgValueCandidates {
+    ArgValueCandidates::new(move || names().into_iter().map(CompletionCandidate::new).collect())
+}
+
+fn of_host() -> Vec<String> {
+    let socket = given(&["--socket"], Some("WINDLASS_SOCKET"));
+    let socket = socket.map_or_else(|| DEFAULT_SOCKET.into(), PathBuf::from);
     let Ok(client) = Client::to(&socket) else { return Vec::new() };
     let asked =
         client::run(async { Ok(timeout(WITHIN, client.get::<Vec<VmEntry>>("/v1/vms")).await) });
@@ -77,27 +91,41 @@ fn known() -> Vec<String> {
     entries.into_iter().map(|entry| entry.name.name).collect()
 }
 
-/// The socket that the line says.
-fn socket(line: &[OsString]) -> Option<PathBuf> {
-    let next = |at: usize| line.get(at + 1).map(PathBuf::from);
-    let said = |(at, word): (usize, &OsString)| match word.to_str()? {
-        "--socket" => next(at),
-        word => word.strip_prefix("--socket=").map(PathBuf::from),
+/// What stands behind one of these options of the line, or else in the variable.
+fn given(options: &[&str], variable: Option<&str>) -> Option<OsString> {
+    let line: Vec<OsString> = std::env::args_os().collect();
+    said(&line, options).or_else(|| std::env::var_os(variable?).filter(|said| !said.is_empty()))
+}
+
+/// What stands behind one of these options.
+fn said(line: &[OsString], options: &[&str]) -> Option<OsString> {
+    let behind = |(at, word): (usize, &OsString)| {
+        let word = word.to_str()?;
+        if options.contains(&word) {
+            return line.get(at + 1).cloned();
+        }
+        let (option, value) = word.split_once('=')?;
+        options.contains(&option).then(|| value.into())
     };
-    line.iter().enumerate().find_map(said)
+    line.iter().enumerate().find_map(behind)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     #[test]
-    fn the_socket_is_the_one_of_the_line() {
-        let said = |line: &str| socket(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
-        assert_eq!(said("windlass explain --socket /a d").as_deref(), Some(Path::new("/a")));
-        assert_eq!(said("windlass explain --socket=/a d").as_deref(), Some(Path::new("/a")));
-        assert_eq!(said("windlass explain --socket"), None);
-        assert_eq!(said("windlass explain d"), None);
+    fn an_option_has_what_stands_behind_it_in_the_line() {
+        for (line, socket, namespace) in [
+            ("windlass explain --socket /a -n shop d", Some("/a"), Some("shop")),
+            ("windlass explain --namespace=shop --socket=/a=b d", Some("/a=b"), Some("shop")),
+            ("windlass explain --socket", None, None),
+            ("windlass explain d", None, None),
+        ] {
+            let line: Vec<_> = line.split(' ').map(OsString::from).collect();
+            let said = |options: &[&str]| said(&line, options);
+            assert_eq!(said(&["--socket"]), socket.map(OsString::from), "{line:?}");
+            assert_eq!(said(&["--namespace", "-n"]), namespace.map(OsString::from), "{line:?}");
+        }
     }
 }

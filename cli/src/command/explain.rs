@@ -2,7 +2,7 @@
 
 use crate::client::vm_path;
 use crate::command::cluster;
-use crate::command::completions::of_vms;
+use crate::command::completions::of_vms_anywhere;
 use crate::explain::{Explained, page, summary, wrap};
 use crate::failure::Failure;
 use crate::options::HostOptions;
@@ -29,7 +29,7 @@ Examples:
   windlass explain db1 --output json | jq '.decisions[-1].reason'")]
 pub(crate) struct Args {
     /// Which VM.
-    #[arg(add = of_vms())]
+    #[arg(add = of_vms_anywhere())]
     vm: String,
     /// How far to look back; a host keeps an hour.
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=60))]
