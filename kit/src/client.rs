@@ -16,7 +16,8 @@ pub use request::{Address, Answer, Ask, ClientError};
 #[cfg(feature = "client-tls")]
 pub use trust::{TlsWay, Trust, TrustError, TrustFile, TrustFiles};
 
-use connection::{After, Connection, connect};
+use connection::{After, connect, exchange};
+use request::Peer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 
@@ -52,12 +53,12 @@ async fn attempt(to: &Address, ask: Ask) -> Result<Answer, ClientError> {
 ///
 /// # Errors
 /// If no whole answer came, in bounds. A refusal by status is an answer.
-pub async fn ask_over<S>(stream: S, to: &Address, ask: Ask) -> Result<Answer, ClientError>
+pub async fn ask_over<S>(mut stream: S, to: &Address, ask: Ask) -> Result<Answer, ClientError>
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut connection = Connection::over(stream, to).await?;
-    connection.ask(to, &ask, After::Close).await.map_err(|unanswered| unanswered.error)
+    let answered = exchange(&mut stream, &Peer::at(to.clone()), &ask, After::Close).await;
+    answered.map(|answered| answered.answer).map_err(|unanswered| unanswered.error)
 }
 
 /// An error with its causes.

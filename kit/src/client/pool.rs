@@ -8,8 +8,8 @@
 //! A pool has a limit on its connections. Where all are in use, a request waits for one of them, within its
 //! deadline.
 
-use super::connection::{After, Asked, Connection, Unanswered, connect};
-use super::request::{Address, Answer, Ask, ClientError};
+use super::connection::{After, Answered, Asked, Unanswered, connect, exchange};
+use super::request::{Address, Answer, Ask, ClientError, Peer};
 use crate::catch_panic::lock;
 use std::future::Future;
 use std::io::ErrorKind;
@@ -25,6 +25,7 @@ use windlass_protocol::timing::CONNECTION_USED;
 #[derive(Debug)]
 pub struct Pool<W: Way = SocketAddr> {
     to: W,
+    peer: Peer,
     /// Connections that may carry a request beside those that do.
     room: Semaphore,
     /// Each with the time since when.
@@ -50,8 +51,9 @@ pub trait Way: Sync {
 
 impl<W: Way> Pool<W> {
     /// An empty pool for this peer, of at most `most` connections.
-    pub const fn new(to: W, most: usize) -> Self {
-        Self { to, room: Semaphore::const_new(most), idle: Mutex::new(Vec::new()) }
+    pub fn new(to: W, most: usize) -> Self {
+        let (peer, room) = (Peer::at(to.address()), Semaphore::new(most));
+        Self { to, peer, room, idle: Mutex::default() }
     }
 
     /// The way to the peer.
@@ -65,10 +67,9 @@ impl<W: Way> Pool<W> {
     /// If no whole answer came in time, in bounds. A refusal by status is an answer.
     pub async fn ask(&self, ask: Ask) -> Result<Answer, ClientError> {
         let limit = ask.deadline;
-        let to = self.to.address();
-        timeout(limit, self.attempt(&to, &ask))
+        timeout(limit, self.attempt(&ask))
             .await
-            .unwrap_or_else(|_| Err(ClientError::NoAnswer(to, limit)))
+            .unwrap_or_else(|_| Err(ClientError::NoAnswer(self.peer.address.clone(), limit)))
     }
 
     /// Closes all idle connections, because the peer was replaced.
@@ -76,38 +77,29 @@ impl<W: Way> Pool<W> {
         lock(&self.idle).clear();
     }
 
-    async fn attempt(&self, to: &Address, ask: &Ask) -> Result<Answer, ClientError> {
+    async fn attempt(&self, ask: &Ask) -> Result<Answer, ClientError> {
         // The semaphore is never closed.
         let _place = self.room.acquire().await.ok();
-        // One place connects and one asks, because the future of a request has room for each.
         loop {
             let idle = self.take();
             let was_idle = idle.is_some();
-            let stream = match idle {
+            let mut stream = match idle {
                 Some(stream) => stream,
                 None => self.to.connect().await?,
             };
-            let mut connection = Connection::over(stream, to).await?;
-            match connection.ask(to, ask, After::Keep).await {
+            match exchange(&mut stream, &self.peer, ask, After::Keep).await {
+                Ok(Answered { answer, is_kept }) => {
+                    if is_kept {
+                        lock(&self.idle).push((stream, Instant::now()));
+                    }
+                    return Ok(answer);
+                }
                 Err(Unanswered { asked: Asked::Not, .. }) if was_idle => {}
                 Err(Unanswered { asked: Asked::Perhaps, .. })
                     if was_idle && ask.method.is_idempotent() => {}
-                answered => return self.answered(connection, answered).await,
+                Err(Unanswered { error, .. }) => return Err(error),
             }
         }
-    }
-
-    /// Keeps a connection after an answer, if the peer keeps it too.
-    async fn answered(
-        &self,
-        connection: Connection<W::Stream>,
-        answered: Result<Answer, Unanswered>,
-    ) -> Result<Answer, ClientError> {
-        let answer = answered.map_err(|unanswered| unanswered.error)?;
-        if let Some(stream) = connection.into_stream().await {
-            lock(&self.idle).push((stream, Instant::now()));
-        }
-        Ok(answer)
     }
 
     /// The most recently used connection; closes those that were idle for too long, or that the peer closed.

@@ -19,6 +19,14 @@ pub enum Address {
     Unix(PathBuf),
 }
 
+/// A server, as errors and requests name it.
+#[derive(Clone, Debug)]
+pub(super) struct Peer {
+    pub(super) address: Address,
+    /// What the head of a request says of it; `None` if it cannot be said there.
+    pub(super) host: Option<HeaderValue>,
+}
+
 /// One request.
 #[derive(Clone, Debug)]
 pub struct Ask {
@@ -68,17 +76,19 @@ pub enum ClientError {
     Broken(Address, #[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-// === impl Address ===
+// === impl Peer ===
 
-impl Address {
-    pub(super) fn host(&self) -> String {
-        match self {
-            Self::Tcp(address) => address.to_string(),
-            Self::Named(..) => self.to_string(),
-            Self::Unix(_) => "localhost".to_owned(),
-        }
+impl Peer {
+    pub(super) fn at(address: Address) -> Self {
+        let host = match &address {
+            Address::Tcp(_) | Address::Named(..) => address.to_string().try_into().ok(),
+            Address::Unix(_) => Some(HeaderValue::from_static("localhost")),
+        };
+        Self { address, host }
     }
 }
+
+// === impl Address ===
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
