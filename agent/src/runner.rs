@@ -40,12 +40,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 use windlass_agent_core::{CallAnswer, Event, Lifecycle};
 use windlass_drivers::Notice;
+use windlass_protocol::timing::LOOK_EVERY;
 use windlass_protocol::{Moment, Peer};
 
 /// How often a VM that is only counted is looked at, beside its notices.
 const COUNT_EVERY: Duration = Duration::from_secs(3);
-/// The longest wait of the loop: what people read is never older.
-const TURN: Duration = Duration::from_secs(1);
+/// The longest wait of the loop: what lasts too long is noticed no later than this. A VM that is managed is looked at as often.
+const TURN: Duration = LOOK_EVERY;
 /// Timers of all VMs end at multiples of this, so that the process wakes once for several VMs. Milliseconds.
 const TOGETHER: u64 = 25;
 

@@ -8,6 +8,7 @@
 //! Resets and changes come as notices; the hypervisor's own events are late and incomplete
 //! (a size change is told once a second at most), so a notice says "look", never a figure.
 
+mod awaited;
 pub mod check;
 mod cpu;
 mod in_pod;

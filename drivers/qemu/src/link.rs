@@ -9,9 +9,10 @@
 //! and only a look over a new connection can tell. A call that is dropped before its answer
 //! leaves the connection usable; its answer is thrown away when it comes.
 
+use crate::awaited::{Answer, Awaited};
 use crate::peer::Peer;
-use crate::reader::{ANSWERS, Answer, NOTICES, Reader, Unplugging};
-use crate::wire::{Line, Lines, QmpError, Returned, Version, words};
+use crate::reader::{Answers, NOTICES, Reader, Unplugging};
+use crate::wire::{Line, Lines, QmpError, Version, words};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -52,7 +53,7 @@ pub(crate) struct Link {
     write: Option<Box<dyn Writes>>,
     /// A command was begun, and not known to be written whole.
     writing: bool,
-    answers: mpsc::Receiver<Answer>,
+    awaited: Awaited,
     /// Devices that the guest was asked to give back over this connection.
     pub(crate) unplugging: Unplugging,
     /// The reader, which ends with this value.
@@ -140,9 +141,10 @@ impl Link {
             Ok(None) => return Err(ended(path, &peer, "it ended before its greeting").await),
             Err(error) => return Err(ended(path, &peer, &error.to_string()).await),
         };
-        let (answers, answered) = mpsc::channel(ANSWERS);
+        let awaited = Awaited::default();
         let (notices, noticed) = mpsc::channel(NOTICES);
         let unplugging = Unplugging::default();
+        let answers = Answers(awaited.clone());
         let reader = Reader { lines, answers, notices, unplugging: unplugging.clone() };
         let mut link = Self {
             path: path.to_owned(),
@@ -152,7 +154,7 @@ impl Link {
             next_id: 1,
             write: Some(write),
             writing: false,
-            answers: answered,
+            awaited,
             unplugging,
             reader: JoinSet::from_iter([reader.run()]),
         };
@@ -193,7 +195,7 @@ impl Link {
     pub(crate) async fn ask_all<const N: usize>(
         &mut self,
         commands: [&'static str; N],
-    ) -> Result<[Result<Returned, QmpError>; N], CallError> {
+    ) -> Result<[Answer; N], CallError> {
         self.exchange(commands.map(|command| (command, Value::Null))).await
     }
 
@@ -215,7 +217,7 @@ impl Link {
     async fn exchange<const N: usize>(
         &mut self,
         commands: [(&'static str, Value); N],
-    ) -> Result<[Result<Returned, QmpError>; N], CallError> {
+    ) -> Result<[Answer; N], CallError> {
         if self.writing {
             // A call was dropped in the middle of its lines; the next would be read as their rest.
             self.close();
@@ -231,27 +233,36 @@ impl Link {
             self.next_id += 1;
             command
         });
-        let late = |command| CallError::Lost(DriverError::NoAnswer { command, limit });
+        let mut answers = self.awaited.begin(first, N);
+        let late = |nth: usize| {
+            let command = names.get(nth).copied().unwrap_or_default();
+            CallError::Lost(DriverError::NoAnswer { command, limit })
+        };
         if timeout(limit, self.send(&lines)).await.is_err() {
             self.close();
-            return Err(late(names.first().copied().unwrap_or_default()));
+            return Err(late(0));
         }
-        let mut answers = Vec::with_capacity(N);
-        for (id, command) in (first..).zip(names) {
-            // Each has its own time: QEMU answers one after another.
-            match timeout(limit, self.answer(id)).await {
-                Ok(Ok(answer)) => answers.push(answer),
-                Ok(Err(why)) => {
-                    return Err(CallError::Lost(ended(&self.path, &self.peer, &why).await));
+        let mut came = 0;
+        loop {
+            match timeout(limit, &mut answers).await {
+                Ok(Ok(answers)) => {
+                    let missing = || DriverError::Broken("an answer is missing".to_owned());
+                    return answers.try_into().map_err(|_| CallError::Lost(missing()));
                 }
+                Ok(Err(_)) => {
+                    let why = self.why_over().await;
+                    // Boxed, because a connection ends once.
+                    let error = Box::pin(ended(&self.path, &self.peer, &why)).await;
+                    return Err(CallError::Lost(error));
+                }
+                // Each has time of its own: QEMU answers one after another.
+                Err(_) if self.awaited.came() > came => came = self.awaited.came(),
                 Err(_) => {
                     self.close();
-                    return Err(late(command));
+                    return Err(late(came));
                 }
             }
         }
-        let other = |_| CallError::Lost(DriverError::Broken("an answer is missing".to_owned()));
-        answers.try_into().map_err(other)
     }
 
     /// Writes whole lines.
@@ -264,18 +275,11 @@ impl Link {
         self.writing = false;
     }
 
-    /// The answer to the command of this number, or why the connection ended. What was asked before, and
-    /// given up, may be answered still.
-    async fn answer(&mut self, id: u64) -> Result<Result<Returned, QmpError>, String> {
-        while let Some(answer) = self.answers.recv().await {
-            let (answered, answer) = *answer;
-            if answered == id {
-                return Ok(answer);
-            }
-        }
+    /// Why the connection ended.
+    async fn why_over(&mut self) -> String {
         let why = self.reader.join_next().await.and_then(Result::ok);
         self.close();
-        Err(why.unwrap_or_else(|| "it ended".to_owned()))
+        why.unwrap_or_else(|| "it ended".to_owned())
     }
 
     /// Makes room for the next connection: the monitor serves one at a time.
@@ -298,7 +302,7 @@ fn line(id: u64, command: &'static str, arguments: &Value) -> String {
 /// Reads the answer to a question.
 pub(crate) fn read<T: DeserializeOwned>(
     command: &'static str,
-    answer: Result<Returned, QmpError>,
+    answer: Answer,
 ) -> Result<T, CallError> {
     answer.map_err(CallError::Said)?.read().map_err(|error| {
         let why = words(&format!("answer to {command}: {error}"));

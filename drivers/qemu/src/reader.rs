@@ -2,9 +2,10 @@
 //!
 //! A reset is never lost: while the agent takes no notices, it is remembered and reading goes on.
 //! Other changes need only be heard of once, and are dropped when their channel is nearly full.
-//! The reader ends with the connection, and its end closes both channels.
+//! The reader ends with the connection, and its end closes the channel of notices and ends what is awaited.
 
-use crate::wire::{Event, Line, Lines, QmpError, Returned};
+use crate::awaited::Awaited;
+use crate::wire::{Event, Line, Lines};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncRead;
@@ -14,13 +15,9 @@ use windlass_drivers::Notice;
 /// Notices that the agent has not taken yet.
 pub(crate) const NOTICES: usize = 8;
 
-/// Answers that their callers have not taken yet. A few commands are under way at a time; those that were given up
-/// before their answers came may leave as many.
-pub(crate) const ANSWERS: usize = 16;
-
-/// The number of a command, and what QEMU answered. Boxed, because a channel has room for 32 of them, and
-/// each VM has a channel.
-pub(crate) type Answer = Box<(u64, Result<Returned, QmpError>)>;
+/// Where answers go; nothing is awaited any more once the reader is gone.
+#[derive(Debug)]
+pub(crate) struct Answers(pub(crate) Awaited);
 
 /// Devices that the guest was asked to give back, and neither gave nor refused yet.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +27,7 @@ pub(crate) struct Unplugging(Arc<Mutex<BTreeSet<String>>>);
 #[derive(Debug)]
 pub(crate) struct Reader<R> {
     pub(crate) lines: Lines<R>,
-    pub(crate) answers: mpsc::Sender<Answer>,
+    pub(crate) answers: Answers,
     pub(crate) notices: mpsc::Sender<Notice>,
     pub(crate) unplugging: Unplugging,
 }
@@ -56,8 +53,8 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             match line {
                 Ok(Some(Line::Event(event))) => reset_owed |= !self.pass_on(event),
                 Ok(Some(Line::Answer(id, answer))) => {
-                    if self.answers.try_send(Box::new((id, answer))).is_err() {
-                        break "answers that nobody asked for".to_owned();
+                    if !self.answers.0.hear(id, answer) {
+                        break "an answer that nobody asked for".to_owned();
                     }
                 }
                 Ok(Some(Line::Greeting(_))) => break "a second greeting".to_owned(),
@@ -95,6 +92,14 @@ impl<R: AsyncRead + Unpin> Reader<R> {
     }
 }
 
+// === impl Answers ===
+
+impl Drop for Answers {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 // === impl Unplugging ===
 
 impl Unplugging {
@@ -125,7 +130,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_reset_outlives_a_flood_of_changes_that_nobody_reads() {
-        let (mut qemu, reader, mut notices, _answers) = pair();
+        let (mut qemu, reader, mut notices, answers) = pair();
+        let answer = answers.begin(1, 1);
         let reading = tokio::task::JoinSet::from_iter([reader.run()]);
         for _ in 0..1000 {
             qemu.write_all(b"{\"event\": \"MEMORY_DEVICE_SIZE_CHANGE\"}\n").await.unwrap();
@@ -137,6 +143,7 @@ mod tests {
         qemu.write_all(b"{\"return\": {}, \"id\": 1}\n").await.unwrap();
         drop(qemu);
         reading.join_all().await;
+        assert_eq!(answer.await.unwrap().len(), 1);
         let mut heard = Vec::new();
         while let Some(notice) = notices.recv().await {
             heard.push(notice);
@@ -147,26 +154,32 @@ mod tests {
 
     #[tokio::test]
     async fn a_reset_that_found_no_place_comes_as_soon_as_there_is_one() {
-        let (mut qemu, reader, mut notices, mut answers) = pair();
+        let (mut qemu, reader, mut notices, answers) = pair();
+        let answer = answers.begin(1, 1);
         let _reading = tokio::task::JoinSet::from_iter([reader.run()]);
         for _ in 0..NOTICES + 3 {
             qemu.write_all(b"{\"event\": \"RESET\"}\n").await.unwrap();
         }
         qemu.write_all(b"{\"return\": {}, \"id\": 1}\n").await.unwrap();
-        assert_eq!(answers.recv().await.unwrap().0, 1);
+        assert_eq!(answer.await.unwrap().len(), 1);
         for _ in 0..=NOTICES {
             assert_eq!(notices.recv().await, Some(Notice::Reset));
         }
     }
 
     #[tokio::test]
-    async fn answers_that_nobody_asked_for_end_the_connection() {
-        let (mut qemu, reader, _notices, _answers) = pair();
+    async fn an_answer_that_nobody_asked_for_ends_the_connection() {
+        let (mut qemu, reader, _notices, answers) = pair();
+        let answer = answers.begin(1, 1);
         let reading = tokio::task::JoinSet::from_iter([reader.run()]);
-        for _ in 0..=ANSWERS {
-            qemu.write_all(b"{\"return\": {}, \"id\": 1}\n").await.unwrap();
+        for id in 1..=2 {
+            qemu.write_all(format!("{{\"return\": {{}}, \"id\": {id}}}\n").as_bytes())
+                .await
+                .unwrap();
         }
-        assert_eq!(reading.join_all().await, ["answers that nobody asked for"]);
+        assert_eq!(reading.join_all().await, ["an answer that nobody asked for"]);
+        assert_eq!(answer.await.unwrap().len(), 1);
+        assert!(answers.begin(3, 1).await.is_err());
     }
 
     #[tokio::test]
@@ -193,19 +206,16 @@ mod tests {
         assert_eq!(notices.recv().await, None, "the guest did not restart");
     }
 
-    type Pair = (
-        tokio::io::DuplexStream,
-        Reader<tokio::io::DuplexStream>,
-        mpsc::Receiver<Notice>,
-        mpsc::Receiver<Answer>,
-    );
+    type Pair =
+        (tokio::io::DuplexStream, Reader<tokio::io::DuplexStream>, mpsc::Receiver<Notice>, Awaited);
 
     fn pair() -> Pair {
         let (qemu, here) = tokio::io::duplex(1024);
-        let (answers, answered) = mpsc::channel(ANSWERS);
+        let answers = Awaited::default();
         let (notices, noticed) = mpsc::channel(NOTICES);
         let unplugging = Unplugging::default();
-        let reader = Reader { lines: Lines::new(here), answers, notices, unplugging };
-        (qemu, reader, noticed, answered)
+        let lines = Lines::new(here);
+        let reader = Reader { lines, answers: Answers(answers.clone()), notices, unplugging };
+        (qemu, reader, noticed, answers)
     }
 }
