@@ -98,18 +98,18 @@ pub(super) async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     let (call, said) =
         say(to, ask, after).map_err(|error| Unanswered { error, asked: Asked::Not })?;
     let mut sent = 0;
-    let written = write(stream, &said, &mut sent).await;
-    if let Err(error) = &written
-        && sent == 0
-    {
-        let error = io::Error::new(error.kind(), error.to_string());
-        return Err(Unanswered { error: broken(to, error), asked: Asked::Not });
-    }
+    let is_said = match write(stream, &said, &mut sent).await {
+        Ok(()) => true,
+        Err(error) if sent == 0 => {
+            return Err(Unanswered { error: broken(to, error), asked: Asked::Not });
+        }
+        // A peer that refuses a request need not read it all before it says so.
+        Err(_) => false,
+    };
     drop(said);
-    // A peer that refuses a request need not read it all before it says so.
     let mut exchange = Exchange { stream, to, most: ask.max_answer, arrived: Vec::new() };
     let mut answered = exchange.answer(call).await?;
-    answered.is_kept &= written.is_ok();
+    answered.is_kept &= is_said;
     Ok(answered)
 }
 
