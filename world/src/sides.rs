@@ -23,7 +23,7 @@ pub struct Cut {
 #[derive(Debug)]
 pub(crate) struct Side {
     agent: Option<Agent>,
-    last_run: Option<u64>,
+    runs: Vec<u64>,
     process: Process,
     address: SocketAddr,
     cut: Cut,
@@ -52,7 +52,7 @@ impl Vm {
     pub(crate) fn turn_round(&mut self) {
         let Some(other) = &mut self.other else { return };
         swap(&mut self.agent, &mut other.agent);
-        swap(&mut self.last_run, &mut other.last_run);
+        swap(&mut self.runs, &mut other.runs);
         swap(&mut self.agent_process, &mut other.process);
         swap(&mut self.address, &mut other.address);
         swap(&mut self.cut, &mut other.cut);
@@ -69,7 +69,7 @@ impl Vm {
         let address = if self.address == FIRST { ADDRESSES[1] } else { FIRST };
         let side = Side {
             agent: None,
-            last_run: None,
+            runs: Vec::new(),
             process: Process::default(),
             address,
             cut: Cut::default(),
@@ -105,11 +105,9 @@ impl Vm {
         }
     }
 
-    /// The other agent is gone, with its monitor; what it had sent may still arrive, also where its last run ended
-    /// before.
+    /// The other agent is gone, with its monitor; what it had sent may still arrive, from each of its runs.
     pub(crate) fn leave_one(&mut self) {
-        self.ended.extend(self.other.as_ref().and_then(|other| other.last_run));
-        self.other = None;
+        self.ended.extend(self.other.take().into_iter().flat_map(|other| other.runs));
     }
 
     /// Whether this run of an agent is gone with its monitor.
@@ -167,15 +165,17 @@ mod tests {
 
     #[test]
     fn what_an_agent_sent_that_ended_before_it_left_keeps_no_monitor_from_the_other() {
-        let mut world = script::world(1, 4, false, 1);
-        world.run(Duration::from_secs(10));
-        world.faults = Faults { delay: Duration::from_millis(500), ..Faults::default() };
-        world.step(Step::SecondAgentStarts(vm(0)));
-        world.step(Step::AgentDies(vm(0)));
-        world.step(Step::OneAgentEnds(vm(0), false));
-        world.faults = Faults::default();
-        world.run(Duration::from_secs(30));
-        let status = world.status(&vm(0)).expect("its agent is there");
-        assert_eq!(status.silent_since, None, "{:?}", status.waiting);
+        for (ends, newer) in [(Step::AgentDies(vm(0)), false), (Step::AgentRestarts(vm(0)), true)] {
+            let mut world = script::world(1, 4, false, 1);
+            world.run(Duration::from_secs(10));
+            world.faults = Faults { delay: Duration::from_millis(500), ..Faults::default() };
+            world.step(Step::SecondAgentStarts(vm(0)));
+            world.step(ends.clone());
+            world.step(Step::OneAgentEnds(vm(0), newer));
+            world.faults = Faults::default();
+            world.run(Duration::from_secs(30));
+            let status = world.status(&vm(0)).expect("its agent is there");
+            assert_eq!(status.silent_since, None, "{ends:?}: {:?}", status.waiting);
+        }
     }
 }

@@ -54,8 +54,8 @@ pub(crate) struct Vm {
     pub(crate) other: Option<Box<Side>>,
     /// Runs of agents that are gone with their monitors.
     pub(crate) ended: Vec<u64>,
-    /// The run of its agent that began last, alive or not.
-    pub(crate) last_run: Option<u64>,
+    /// The runs of its agent, the last of which may be alive.
+    pub(crate) runs: Vec<u64>,
     pub(crate) agent_process: Process,
     pub(crate) informant: Option<InformantRun>,
     pub(crate) informant_process: Process,
@@ -163,7 +163,7 @@ impl Vm {
             cut: Cut::default(),
             other: None,
             ended: Vec::new(),
-            last_run: None,
+            runs: Vec::new(),
             agent_process: Process::default(),
             informant: None,
             informant_process: Process::default(),

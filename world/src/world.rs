@@ -393,7 +393,7 @@ impl World {
         let clock = vm.agent_process.clock(now);
         let scaler = Scaler::new(vm.info.clone(), settings, clock);
         vm.agent = Some(Agent::new(scaler, vm.epochs));
-        vm.last_run = Some(vm.epochs);
+        vm.runs.push(vm.epochs);
         let (can, available) = (vm.guest.capabilities(), host.available);
         self.tell_agent(who, Event::HostMemory(available));
         self.tell_agent(who, Event::Attached(can));
