@@ -47,6 +47,19 @@ proptest! {
     }
 }
 
+/// The second of them names what the books answered to the first, and the agent had the same permit before.
+#[test]
+fn a_request_that_comes_late_and_twice_frees_nothing() {
+    let mut net = Net::new(true);
+    net.asks(1, true);
+    let late = net.flying.last().unwrap().1;
+    net.asks(2, true);
+    for time in ["once", "twice"] {
+        net.arrives(late);
+        assert_eq!((net.may_use(), net.reserved()), (cu(2), cu(2)), "{time}");
+    }
+}
+
 /// One agent, its requests under way, and the books that they go to.
 struct Net {
     now: Moment,
