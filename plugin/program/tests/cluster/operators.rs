@@ -212,12 +212,12 @@ async fn an_agent_says_why_it_asks_for_no_permit_of_its_own_vms_alone() {
     vms.vm("vm", 4).await;
     assert_eq!(vms.bound("vm").await, node);
     let agents = trusted.agents().await;
-    let tells = async |on: &str, words: &str| {
+    let tells = async |on: &str, names: &[&str], words: &str| {
         let pod = agents.pod_of("windlass-agent", &format!("on-{on}"), on).await;
         let token = agents.token("windlass-agent", AUDIENCE, Some(&pod)).await;
-        let pod = json!({"namespace": vms.space.name(), "name": "vm"});
         let told = json!({"why": "no-informant", "words": words});
-        let body = json!({"vms": [{"pod": pod, "told": told}]}).to_string();
+        let of = |name| json!({"pod": {"namespace": vms.space.name(), "name": name}, "told": told.clone()});
+        let body = json!({"vms": names.iter().map(of).collect::<Vec<_>>()}).to_string();
         let header = format!("authorization: Bearer {token}\r\n");
         let client = Client::new(&trusted.ca, None);
         move || {
@@ -226,12 +226,13 @@ async fn an_agent_says_why_it_asks_for_no_permit_of_its_own_vms_alone() {
         }
     };
     let elsewhere = vms.space.node("elsewhere", "8", "16Gi").await;
-    let (own, other) = (
-        tells(&node, "No informant in the guest speaks for the VM.").await,
-        tells(&elsewhere, "This is not its node.").await,
-    );
-    let keeps_telling = || assert_eq!((own(), other()), (200, 200));
-    let shown = until_shown(&vms, "vm", "InformantSilent", keeps_telling).await;
+    vms.vm_on("beside", 1, 4, &elsewhere).await;
+    assert_eq!(vms.bound("beside").await, elsewhere);
+    // What the other agent says of both VMs is read by the time that people see what it says of its own.
+    let other = tells(&elsewhere, &["vm", "beside"], "This is not its node.").await;
+    until_shown(&vms, "beside", "InformantSilent", || assert_eq!(other(), 200)).await;
+    let own = tells(&node, &["vm"], "No informant in the guest speaks for the VM.").await;
+    let shown = until_shown(&vms, "vm", "InformantSilent", || assert_eq!(own(), 200)).await;
     println!("condition: {}", serde_json::to_string(&shown).unwrap());
     assert_eq!(shown.message.as_deref(), Some("No informant in the guest speaks for the VM."));
 }
