@@ -150,13 +150,7 @@ async fn a_lease_is_released_when_no_request_of_its_holder_is_under_way() {
     Plugin::led_by(plane().await, Leadership::standby(), async |plugin| {
         let (client, space) = (plugin.space.client().clone(), plugin.space.name());
         let leases: Api<Lease> = Api::namespaced(client.clone(), space);
-        let mut lease = Lease::default();
-        lease.metadata.name = Some(NAME.to_owned());
-        leases.create(&PostParams::default(), &lease).await.unwrap();
-        let holder = async || {
-            let spec = leases.get(NAME).await.unwrap().spec.unwrap_or_default();
-            spec.holder_identity.unwrap_or_default()
-        };
+        make_lease(&leases).await;
         let stop = CancellationToken::new();
         let election = Election::new(client, space, NAME, "own");
         let pulse = Watchdog::default().watch("lease");
@@ -171,15 +165,48 @@ async fn a_lease_is_released_when_no_request_of_its_holder_is_under_way() {
             stop.cancel();
             let resigned = async || plugin.books.serves().is_err();
             wait::until_async("it answers no more", resigned).await;
-            assert!(holder().await.starts_with("own_"), "a binding is under way");
+            assert!(holder(&leases).await.starts_with("own_"), "a binding is under way");
             plugin.between.let_go();
         });
         let (error, ()) = beside_none(&mut runs, join(bound, told)).await;
         assert_eq!(error, "");
         assert!(runs.await.is_ok());
-        assert_eq!(holder().await, "");
+        assert_eq!(holder(&leases).await, "");
     })
     .await;
+}
+
+/// A request ends by its deadline long before; this one is that of a process that could not run meanwhile.
+#[tokio::test]
+async fn a_lease_is_kept_where_a_request_of_its_holder_stays_under_way() {
+    Plugin::led_by(plane().await, Leadership::standby(), async |plugin| {
+        let (client, space) = (plugin.space.client().clone(), plugin.space.name());
+        let leases: Api<Lease> = Api::namespaced(client.clone(), space);
+        make_lease(&leases).await;
+        let stop = CancellationToken::new();
+        let election = Election::new(client, space, NAME, "own");
+        let pulse = Watchdog::default().watch("lease");
+        let runs = election.run(plugin.books.clone(), Leases::default(), pulse, stop.clone());
+        let runs = beside(runs, plugin.answers()).await;
+        let request = plugin.books.leadership().act().expect("it leads");
+        stop.cancel();
+        assert!(runs.await.is_ok());
+        assert!(holder(&leases).await.starts_with("own_"));
+        drop(request);
+    })
+    .await;
+}
+
+/// Makes a Lease that nobody holds.
+async fn make_lease(leases: &Api<Lease>) {
+    let mut lease = Lease::default();
+    lease.metadata.name = Some(NAME.to_owned());
+    leases.create(&PostParams::default(), &lease).await.expect("a lease");
+}
+
+async fn holder(leases: &Api<Lease>) -> String {
+    let spec = leases.get(NAME).await.expect("the lease").spec.unwrap_or_default();
+    spec.holder_identity.unwrap_or_default()
 }
 
 /// An election in the Lease that we ship, of a process that ends with `stop`.
