@@ -47,7 +47,8 @@ proptest! {
     }
 }
 
-/// The second of them names what the books answered to the first, and the agent had the same permit before.
+/// A request of an agent that had one unit arrives twice, after the agent was granted two. The books answer the first copy with one
+/// unit, so the second copy names the last answer, which its agent never received.
 #[test]
 fn a_request_that_comes_late_and_twice_frees_nothing() {
     let mut net = Net::new(true);

@@ -10,7 +10,7 @@ use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 use windlass_kit::watchdog::Watchdog;
@@ -148,14 +148,8 @@ async fn a_leader_whose_lease_ends_while_it_binds_sends_no_binding() {
 #[tokio::test]
 async fn a_lease_is_released_when_no_request_of_its_holder_is_under_way() {
     Plugin::led_by(plane().await, Leadership::standby(), async |plugin| {
-        let (client, space) = (plugin.space.client().clone(), plugin.space.name());
-        let leases: Api<Lease> = Api::namespaced(client.clone(), space);
-        make_lease(&leases).await;
         let stop = CancellationToken::new();
-        let election = Election::new(client, space, NAME, "own");
-        let pulse = Watchdog::default().watch("lease");
-        let runs = election.run(plugin.books.clone(), Leases::default(), pulse, stop.clone());
-        let mut runs = beside(runs, plugin.answers()).await;
+        let (leases, mut runs) = leads(plugin, &stop).await;
 
         let (node, pod) = (plugin.node().await, plugin.vm("vm", 3).await);
         plugin.between.next_binding(Fate::IsHeldUp);
@@ -176,18 +170,12 @@ async fn a_lease_is_released_when_no_request_of_its_holder_is_under_way() {
     .await;
 }
 
-/// A request ends by its deadline long before; this one is that of a process that could not run meanwhile.
+/// A request ends by its deadline long before the lease is released, unless its process could not run meanwhile.
 #[tokio::test]
 async fn a_lease_is_kept_where_a_request_of_its_holder_stays_under_way() {
     Plugin::led_by(plane().await, Leadership::standby(), async |plugin| {
-        let (client, space) = (plugin.space.client().clone(), plugin.space.name());
-        let leases: Api<Lease> = Api::namespaced(client.clone(), space);
-        make_lease(&leases).await;
         let stop = CancellationToken::new();
-        let election = Election::new(client, space, NAME, "own");
-        let pulse = Watchdog::default().watch("lease");
-        let runs = election.run(plugin.books.clone(), Leases::default(), pulse, stop.clone());
-        let runs = beside(runs, plugin.answers()).await;
+        let (leases, runs) = leads(plugin, &stop).await;
         let request = plugin.books.leadership().act().expect("it leads");
         stop.cancel();
         assert!(runs.await.is_ok());
@@ -197,13 +185,21 @@ async fn a_lease_is_kept_where_a_request_of_its_holder_stays_under_way() {
     .await;
 }
 
-/// Makes a Lease that nobody holds.
-async fn make_lease(leases: &Api<Lease>) {
+/// Has a plugin lead by a Lease of its own namespace: that Lease, and the election, of a process that ends with `stop`.
+async fn leads(
+    plugin: &Plugin<'_>,
+    stop: &CancellationToken,
+) -> (Api<Lease>, Pin<Box<impl Future<Output = Result<(), LostLease>> + use<>>>) {
+    let (client, space) = (plugin.space.client().clone(), plugin.space.name());
+    let leases: Api<Lease> = Api::namespaced(client.clone(), space);
     let mut lease = Lease::default();
     lease.metadata.name = Some(NAME.to_owned());
     leases.create(&PostParams::default(), &lease).await.expect("a lease");
+    let runs = elect(plugin, Election::new(client, space, NAME, "own"), stop);
+    (leases, beside(runs, plugin.answers()).await)
 }
 
+/// Who holds this Lease.
 async fn holder(leases: &Api<Lease>) -> String {
     let spec = leases.get(NAME).await.expect("the lease").spec.unwrap_or_default();
     spec.holder_identity.unwrap_or_default()
@@ -215,14 +211,22 @@ fn run(
     process: &str,
     stop: &CancellationToken,
 ) -> impl Future<Output = Result<(), LostLease>> + use<> {
-    let election = Election::new(plugin.between.client(), NAMESPACE, NAME, process);
+    elect(plugin, Election::new(plugin.between.client(), NAMESPACE, NAME, process), stop)
+}
+
+/// An election for the books of this plugin, until `stop`.
+fn elect(
+    plugin: &Plugin<'_>,
+    election: Election,
+    stop: &CancellationToken,
+) -> impl Future<Output = Result<(), LostLease>> + use<> {
     let books: ClusterBooks = plugin.books.clone();
     let pulse = Watchdog::default().watch("lease");
     election.run(books, Leases::default(), pulse, stop.clone())
 }
 
 /// Runs something until something else is done, and gives it back.
-async fn beside<R: Future>(runs: R, done: impl Future<Output = ()>) -> std::pin::Pin<Box<R>>
+async fn beside<R: Future>(runs: R, done: impl Future<Output = ()>) -> Pin<Box<R>>
 where
     R::Output: std::fmt::Debug,
 {
