@@ -12,7 +12,7 @@ pub struct Bug {
     pub law: String,
     /// The package whose test must notice.
     pub package: String,
-    /// The file of that test, without folder and ending.
+    /// The file of that test, without folder and ending, or `lib`: it is beside the code.
     pub target: String,
     /// The test that must notice.
     pub test: String,
@@ -41,7 +41,7 @@ fn parse(file: &str, text: &str) -> Bug {
     };
     let test = field("Test");
     let [package, target, name] = test.split(' ').collect::<Vec<_>>()[..] else {
-        panic!("{file}: `Test:` is package, test file, test name, with a blank between");
+        panic!("{file}: `Test:` is package, test file or lib, test name, with a blank between");
     };
     Bug {
         file: file.to_owned(),
