@@ -5,7 +5,7 @@
 use crate::agent::Agent;
 use crate::process::Process;
 use crate::vm::{Monitor, Vm};
-use std::mem::swap;
+use std::mem::{replace, swap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use windlass_agent_core::Order;
 use windlass_protocol::{Moment, Resources, VmInfo};
@@ -19,20 +19,28 @@ pub struct Cut {
     pub into: bool,
 }
 
-/// The agent that is not in front, and what is its own.
+/// An agent of a VM, and what is its own.
 #[derive(Debug)]
 pub(crate) struct Side {
-    agent: Option<Agent>,
-    runs: Vec<u64>,
-    process: Process,
-    address: SocketAddr,
-    cut: Cut,
-    account: Option<Resources>,
-    order: Order,
-    heard: VmInfo,
-    restarted_unheard: bool,
-    restart_heard_at: Moment,
-    monitor: Monitor,
+    pub(crate) agent: Option<Agent>,
+    /// Its runs, the last of which may be alive.
+    pub(crate) runs: Vec<u64>,
+    pub(crate) process: Process,
+    /// Where it is called back.
+    pub(crate) address: SocketAddr,
+    /// Which way between it and the guest is cut.
+    pub(crate) cut: Cut,
+    /// What its host was last told that the VM may have.
+    pub(crate) account: Option<Resources>,
+    /// The last order of a person, as it heard that.
+    pub(crate) order: Order,
+    /// What the VM should be, as it heard that.
+    pub(crate) heard: VmInfo,
+    /// The guest restarted, and it has not heard of that.
+    pub(crate) restarted_unheard: bool,
+    /// When it last did: what it had said before may still be on its way.
+    pub(crate) restart_heard_at: Moment,
+    pub(crate) monitor: Monitor,
 }
 
 /// Where agents are called back, one for each.
@@ -45,43 +53,42 @@ const fn address(host: u8) -> SocketAddr {
 /// Where the first agent is called back.
 pub(crate) const FIRST: SocketAddr = ADDRESSES[0];
 
-// === impl Vm ===
+// === impl Side ===
 
-impl Vm {
-    /// The other agent comes to the front.
-    pub(crate) fn turn_round(&mut self) {
-        let Some(other) = &mut self.other else { return };
-        swap(&mut self.agent, &mut other.agent);
-        swap(&mut self.runs, &mut other.runs);
-        swap(&mut self.agent_process, &mut other.process);
-        swap(&mut self.address, &mut other.address);
-        swap(&mut self.cut, &mut other.cut);
-        swap(&mut self.account, &mut other.account);
-        swap(&mut self.order, &mut other.order);
-        swap(&mut self.heard, &mut other.heard);
-        swap(&mut self.restarted_unheard, &mut other.restarted_unheard);
-        swap(&mut self.restart_heard_at, &mut other.restart_heard_at);
-        swap(&mut self.monitor, &mut other.monitor);
-    }
-
-    /// Room for a second agent, which is in front.
-    pub(crate) fn make_room(&mut self) {
-        let address = if self.address == FIRST { ADDRESSES[1] } else { FIRST };
-        let side = Side {
+impl Side {
+    /// No agent yet.
+    pub(crate) fn new(address: SocketAddr, order: Order, heard: VmInfo) -> Self {
+        Self {
             agent: None,
             runs: Vec::new(),
             process: Process::default(),
             address,
             cut: Cut::default(),
             account: None,
-            order: self.order,
-            heard: self.info.clone(),
+            order,
+            heard,
             restarted_unheard: false,
             restart_heard_at: Moment::default(),
             monitor: Monitor::default(),
-        };
-        self.other = Some(Box::new(side));
-        self.turn_round();
+        }
+    }
+}
+
+// === impl Vm ===
+
+impl Vm {
+    /// The other agent comes to the front.
+    pub(crate) fn turn_round(&mut self) {
+        if let Some(other) = &mut self.other {
+            swap(&mut self.front, other);
+        }
+    }
+
+    /// Room for a second agent, which is in front.
+    pub(crate) fn make_room(&mut self) {
+        let address = if self.front.address == FIRST { ADDRESSES[1] } else { FIRST };
+        let side = Side::new(address, self.front.order, self.info.clone());
+        self.other = Some(Box::new(replace(&mut self.front, side)));
     }
 
     /// The agent of this run comes to the front, if it is there.
@@ -100,7 +107,9 @@ impl Vm {
 
     /// An agent that is not there comes to the front.
     pub(crate) fn front_ended(&mut self) {
-        if self.agent.is_some() && self.other.as_ref().is_some_and(|other| other.agent.is_none()) {
+        if self.front.agent.is_some()
+            && self.other.as_ref().is_some_and(|other| other.agent.is_none())
+        {
             self.turn_round();
         }
     }
@@ -119,13 +128,16 @@ impl Vm {
     pub(crate) fn cut_of_run(&self, epoch: u64) -> Cut {
         match &self.other {
             Some(other) if self.other_run() == Some(epoch) => other.cut,
-            Some(_) | None => self.cut,
+            Some(_) | None => self.front.cut,
         }
     }
 
     /// Which way to the guest is cut for the agent at this address.
     pub(crate) fn cut_at(&self, at: SocketAddr) -> Cut {
-        self.other.as_ref().filter(|other| other.address == at).map_or(self.cut, |other| other.cut)
+        self.other
+            .as_ref()
+            .filter(|other| other.address == at)
+            .map_or(self.front.cut, |other| other.cut)
     }
 
     /// Whether both of two agents may act, in versions from v1.2 on, and neither by a lie of their
@@ -141,7 +153,7 @@ impl Vm {
             })
         };
         let other = self.other.as_ref();
-        acts(&self.agent, &self.agent_process)
+        acts(&self.front.agent, &self.front.process)
             && other.is_some_and(|other| acts(&other.agent, &other.process))
     }
 
@@ -152,7 +164,7 @@ impl Vm {
 
     /// Whether the agent in front is the one that began last.
     pub(crate) fn newest_in_front(&self) -> bool {
-        let run = self.agent.as_ref().map(|agent| agent.epoch);
+        let run = self.front.agent.as_ref().map(|agent| agent.epoch);
         run >= self.other_run()
     }
 }

@@ -1,16 +1,14 @@
 //! One VM, with everything that belongs to it.
 
-use crate::agent::Agent;
 use crate::chance::Faults;
 use crate::guest::{Guest, GuestSpec};
 use crate::informant::{InformantRun, Lie};
 use crate::laws::{self, Consent};
 use crate::message;
 use crate::process::Process;
-use crate::sides::{self, Cut, Side};
+use crate::sides::{self, Side};
 use crate::world::stands::Stand;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::time::Duration;
 use windlass_agent_core::{Action, Event, Order};
 use windlass_protocol::status::SessionState;
@@ -41,22 +39,16 @@ pub(crate) struct Vm {
     pub(crate) guest: Guest,
     /// By how many milliseconds the guest's wall clock is off.
     pub(crate) wall: i64,
-    pub(crate) agent: Option<Agent>,
     /// The versions in which its agents speak to the plugin.
     pub(crate) plugin_versions: Versions<PluginVersion>,
     /// The version in which the books last took something that one of them said.
     pub(crate) spoken: PluginVersion,
-    /// Where it is called back.
-    pub(crate) address: SocketAddr,
-    /// Which way between it and the guest is cut.
-    pub(crate) cut: Cut,
+    /// The agent that does something, and what is its own.
+    pub(crate) front: Side,
     /// A second agent.
     pub(crate) other: Option<Box<Side>>,
     /// Runs of agents that are gone with their monitors.
     pub(crate) ended: Vec<u64>,
-    /// The runs of its agent, the last of which may be alive.
-    pub(crate) runs: Vec<u64>,
-    pub(crate) agent_process: Process,
     pub(crate) informant: Option<InformantRun>,
     pub(crate) informant_process: Process,
     /// What the informant makes of the truth.
@@ -71,12 +63,8 @@ pub(crate) struct Vm {
     pub(crate) noted: Duration,
     /// When the guest last restarted.
     pub(crate) booted_at: Moment,
-    /// The guest restarted, and its agent has not heard of it.
-    pub(crate) restarted_unheard: bool,
     /// What its guest had agreed to before that, which its agent still goes by.
     pub(crate) outdated: Vec<Consent>,
-    /// When its agent last did: what it had said before may still be on its way.
-    pub(crate) restart_heard_at: Moment,
     /// vCPUs that the last `/upscale` allowed; until one is agreed away, all that are plugged.
     pub(crate) allowed: Option<MilliCpu>,
     /// The largest maximum that it ever had.
@@ -106,15 +94,9 @@ pub(crate) struct Vm {
     /// It agreed to what it did not heed: until the next word that it does heed, vCPUs that it
     /// brings online are its own doing.
     pub(crate) lied: bool,
-    pub(crate) monitor: Monitor,
     /// How unkind the network is to it, where that differs from the rest.
     pub(crate) link: Option<Faults>,
     pub(crate) decisions: Vec<Decision>,
-    /// What its host was last told that it may have.
-    pub(crate) account: Option<Resources>,
-    /// The last order of a person, and what the VM should be, as its agent heard them.
-    pub(crate) order: Order,
-    pub(crate) heard: VmInfo,
     /// Since when its figures are missing.
     pub(crate) muted_since: Option<Moment>,
     /// Since when memory goes that nobody agrees to, while nothing keeps its agent from calling
@@ -156,15 +138,11 @@ impl Vm {
             most: info.bounds.max,
             guest: Guest::new(spec, now),
             wall: 0,
-            agent: None,
             plugin_versions: PluginVersion::SPOKEN,
             spoken: PluginVersion::default(),
-            address: sides::FIRST,
-            cut: Cut::default(),
+            front: Side::new(sides::FIRST, Order::Follow, info.clone()),
             other: None,
             ended: Vec::new(),
-            runs: Vec::new(),
-            agent_process: Process::default(),
             informant: None,
             informant_process: Process::default(),
             lie: None,
@@ -173,11 +151,9 @@ impl Vm {
             stored: BTreeSet::new(),
             noted: Duration::ZERO,
             booted_at: Moment::default(),
-            restarted_unheard: false,
             outdated: Vec::new(),
             strayed_at: Moment::default(),
             speaks: Speaks::default(),
-            restart_heard_at: Moment::default(),
             allowed: None,
             consents: Vec::new(),
             used_then: Bytes::ZERO,
@@ -189,12 +165,8 @@ impl Vm {
             loosened_at: Moment::default(),
             unlimited_since: None,
             lied: false,
-            monitor: Monitor::default(),
             link: None,
             decisions: Vec::new(),
-            account: None,
-            order: Order::Follow,
-            heard: info.clone(),
             info,
             muted_since: None,
             unagreed_since: None,
@@ -215,14 +187,14 @@ impl Vm {
 
     /// The same, as its agent counts it: where sizes have no number, parking is not trusted.
     pub(crate) fn counts(&self, trust_guest_parking: bool) -> Resources {
-        let trusts = self.agent.as_ref().is_none_or(|agent| agent.scaler.trusts_parking());
+        let trusts = self.front.agent.as_ref().is_none_or(|agent| agent.scaler.trusts_parking());
         self.has(trust_guest_parking && trusts)
     }
 
     /// Whether its agent and its informant agree that the agent's session counts. Below v1.2 the
     /// agent may not know for a while that it does not.
     pub(crate) fn counts_session(&self) -> bool {
-        let (Some(agent), Some(run)) = (&self.agent, &self.informant) else { return false };
+        let (Some(agent), Some(run)) = (&self.front.agent, &self.informant) else { return false };
         agent.scaler.session() == SessionState::Active && run.core.current() == agent.session
     }
 
@@ -245,13 +217,13 @@ impl Vm {
     /// What somebody told its agent is heard.
     pub(crate) fn hears(&mut self, now: Moment, event: &Event) {
         if *event == Event::Reset {
-            (self.restarted_unheard, self.restart_heard_at) = (false, now);
+            (self.front.restarted_unheard, self.front.restart_heard_at) = (false, now);
         }
         if let Event::Ordered(order) = event {
-            self.order = *order;
+            self.front.order = *order;
         }
         if let Event::Told(info) = event {
-            self.heard.clone_from(info);
+            self.front.heard.clone_from(info);
         }
     }
 
@@ -268,20 +240,20 @@ impl Vm {
 
     /// What is said to the monitor, and whether the guest has agreed to it.
     pub(crate) fn order_of(&self, now: Moment, action: Action) -> message::Order {
-        let session = self.agent.as_ref().and_then(|agent| agent.session);
-        let outdated: &[Consent] = if self.restarted_unheard { &self.outdated } else { &[] };
+        let session = self.front.agent.as_ref().and_then(|agent| agent.session);
+        let outdated: &[Consent] = if self.front.restarted_unheard { &self.outdated } else { &[] };
         let mut known = [self.consents(), outdated].into_iter();
         let agreed = matches!(action, Action::Resize(Resize::Memory(total))
             if known.any(|consents| laws::agreed(now, session, consents, total)));
-        let (connection, unheard) = (self.monitor.connection, self.restarted_unheard);
+        let (connection, unheard) = (self.front.monitor.connection, self.front.restarted_unheard);
         message::Order { action, sent: now, connection, agreed, unheard }
     }
 
     /// Whether the guest is asked to have less than it has, for no other reason than its figures.
     pub(crate) fn shrinks_by_figures(&self, now: Moment, action: Action) -> bool {
         let memory = self.guest.seen().memory;
-        let clock = self.agent_process.clock(now);
-        let status = self.agent.as_ref().map(|agent| agent.scaler.status(clock));
+        let clock = self.front.process.clock(now);
+        let status = self.front.agent.as_ref().map(|agent| agent.scaler.status(clock));
         let reported = status.as_ref().and_then(|status| status.online);
         let seen = status.and_then(|status| status.seen);
         // What its guest brought online by itself since the last report, nobody knows.
@@ -311,8 +283,8 @@ impl Vm {
         // Somebody's limit is a bound, as far as the agent has seen it.
         let can = self.guest.capabilities();
         let can = seen.map_or(can, |seen| can.with(seen));
-        let most = self.heard.bounds.max.min(can.max);
-        let ordered = self.order != Order::Follow || !most.covers(has);
+        let most = self.front.heard.bounds.max.min(can.max);
+        let ordered = self.front.order != Order::Follow || !most.covers(has);
         let begun = memory.requested < memory.size;
         !ordered && !begun && !size.covers(has)
     }

@@ -265,7 +265,7 @@ impl World {
     /// The state of one VM, as its agent has it.
     pub fn status(&self, vm: &VmName) -> Option<VmStatus> {
         let vm = self.vms.of(vm)?;
-        Some(vm.agent.as_ref()?.scaler.status(vm.agent_process.clock(self.now)))
+        Some(vm.front.agent.as_ref()?.scaler.status(vm.front.process.clock(self.now)))
     }
 
     /// The books of the first node.
@@ -312,8 +312,8 @@ impl World {
         if booked.covers(has) {
             // Whatever its guest did by itself, it is under again.
             let beyond = vm.allowed.is_some_and(|allowed| vm.guest.online() > allowed);
-            let restarted =
-                vm.restarted_unheard || self.now.since(vm.restart_heard_at) < ON_ITS_WAY;
+            let restarted = vm.front.restarted_unheard
+                || self.now.since(vm.front.restart_heard_at) < ON_ITS_WAY;
             vm.unruly &= beyond || restarted || vm.lied || presumed;
             // Books that begin anew cover it only until its agent says what it was permitted.
             let recently = |since: &Moment| now.since(*since) < ON_ITS_WAY || presumed;
@@ -350,7 +350,7 @@ impl World {
 
     /// The decision of one VM that is under way.
     pub fn open_decision(&self, vm: &VmName) -> Option<&Decision> {
-        self.vms.of(vm)?.agent.as_ref()?.scaler.open_decision()
+        self.vms.of(vm)?.front.agent.as_ref()?.scaler.open_decision()
     }
 
     pub(crate) fn broken(&mut self, law: Law, who: Option<Id>, what: Option<String>) {
@@ -386,14 +386,14 @@ impl World {
         }
         host.presume(&vm.info, vm.most);
         vm.epochs += 1;
-        vm.agent_process.starts(host.wall);
-        vm.account = None;
-        (vm.restarted_unheard, vm.order) = (false, Order::Follow);
-        vm.heard.clone_from(&vm.info);
-        let clock = vm.agent_process.clock(now);
+        vm.front.process.starts(host.wall);
+        vm.front.account = None;
+        (vm.front.restarted_unheard, vm.front.order) = (false, Order::Follow);
+        vm.front.heard.clone_from(&vm.info);
+        let clock = vm.front.process.clock(now);
         let scaler = Scaler::new(vm.info.clone(), settings, clock);
-        vm.agent = Some(Agent::new(scaler, vm.epochs));
-        vm.runs.push(vm.epochs);
+        vm.front.agent = Some(Agent::new(scaler, vm.epochs));
+        vm.front.runs.push(vm.epochs);
         let (can, available) = (vm.guest.capabilities(), host.available);
         self.tell_agent(who, Event::HostMemory(available));
         self.tell_agent(who, Event::Attached(can));

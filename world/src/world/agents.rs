@@ -30,8 +30,8 @@ impl World {
         let now = self.now;
         for _ in 0..MOST_PLANS {
             let Some(vm) = self.vms.get_mut(who) else { return };
-            let Some(agent) = &mut vm.agent else { return };
-            let clock = vm.agent_process.clock(now);
+            let Some(agent) = &mut vm.front.agent else { return };
+            let clock = vm.front.process.clock(now);
             vm.decisions.extend(agent.scaler.drain_decisions());
             let plan = agent.scaler.plan(clock);
             let asked_again = !plan.actions.is_empty() || self.events.is_multiple_of(PURE_EVERY);
@@ -43,17 +43,17 @@ impl World {
             self.broken(Law::PlansArePure, Some(who), (!pure).then(|| "two plans".to_owned()));
             self.broken(Law::PlansArePure, Some(who), late);
             let Some(vm) = self.vms.get_mut(who) else { return };
-            let Some(agent) = &mut vm.agent else { return };
+            let Some(agent) = &mut vm.front.agent else { return };
             if plan.actions.is_empty() {
                 if let Some(at) = plan.wake_at {
-                    let (at, wakes) = (vm.agent_process.when(at), Happening::AgentWakes { epoch });
+                    let (at, wakes) = (vm.front.process.when(at), Happening::AgentWakes { epoch });
                     self.queue.wake(&mut agent.alarm, at, who, wakes);
                 }
                 return self.answer_held(who);
             }
             for action in plan.actions {
                 self.send(who, action);
-                if self.ends_now(who, |vm| &mut vm.agent_process) {
+                if self.ends_now(who, |vm| &mut vm.front.process) {
                     return self.crash_agent(who);
                 }
             }
@@ -66,14 +66,14 @@ impl World {
     pub(super) fn tell_agent(&mut self, who: Id, event: Event) {
         let now = self.now;
         let Some(vm) = self.vms.get_mut(who) else { return };
-        let Some(agent) = vm.agent.as_mut() else { return };
+        let Some(agent) = vm.front.agent.as_mut() else { return };
         self.met.agent_hears(&agent.scaler, &event);
-        agent.scaler.observe(vm.agent_process.clock(now), event);
+        agent.scaler.observe(vm.front.process.clock(now), event);
     }
 
     /// Somebody tells the agent something.
     pub(crate) fn notify(&mut self, who: Id, event: Event) {
-        let agent = self.vms.get(who).and_then(|vm| vm.agent.as_ref());
+        let agent = self.vms.get(who).and_then(|vm| vm.front.agent.as_ref());
         if let Some(epoch) = agent.map(|agent| agent.epoch) {
             self.queue.arrange(self.now, who, Happening::Notice { epoch, event });
         }
@@ -82,21 +82,21 @@ impl World {
     /// The host keeps account of what the VM may have by now.
     pub(super) fn account(&mut self, who: Id, looked: bool) {
         let Some(vm) = self.vms.get_mut(who) else { return };
-        let clock = vm.agent_process.clock(self.now);
-        let Some(agent) = &vm.agent else { return };
+        let clock = vm.front.process.clock(self.now);
+        let Some(agent) = &vm.front.agent else { return };
         // Of two agents the one that acts speaks to the books, also when the other one is gone.
         let two = vm.other.is_some() || !vm.ended.is_empty();
         // What it saw before may be what there was before the other one acted.
-        let knows = agent.scaler.acts(clock) && (looked || vm.heard.mode == Mode::Act);
+        let knows = agent.scaler.acts(clock) && (looked || vm.front.heard.mode == Mode::Act);
         if two && !knows {
             return;
         }
-        let Some(due) = BooksUpdate::due(&agent.scaler, looked, vm.account) else { return };
-        vm.account = Some(due.upper());
+        let Some(due) = BooksUpdate::due(&agent.scaler, looked, vm.front.account) else { return };
+        vm.front.account = Some(due.upper());
         let node = &mut self.nodes[vm.node];
-        if let Some(agent) = vm.agent.as_mut().filter(|agent| !agent.entered) {
+        if let Some(agent) = vm.front.agent.as_mut().filter(|agent| !agent.entered) {
             agent.entered = true;
-            node.enter(&vm.heard, due.upper());
+            node.enter(&vm.front.heard, due.upper());
         }
         match due {
             BooksUpdate::Witnessed(upper) => node.witness(&mut self.met, &vm.info.name, upper),
@@ -107,15 +107,15 @@ impl World {
     /// The agent was told what the VM should be: the books hear it, if they know of the VM.
     pub(super) fn update_books(&mut self, who: Id) {
         let Some(vm) = self.vms.get(who) else { return };
-        if vm.agent.as_ref().is_some_and(|agent| agent.entered) {
-            self.nodes[vm.node].update(&vm.heard);
+        if vm.front.agent.as_ref().is_some_and(|agent| agent.entered) {
+            self.nodes[vm.node].update(&vm.front.heard);
         }
     }
 
     /// The agent ends between two effects, and is started again.
     pub(super) fn crash_agent(&mut self, who: Id) {
         let Some(vm) = self.vms.get_mut(who) else { return };
-        vm.agent = None;
+        vm.front.agent = None;
         let later = Duration::from_millis(self.chance.below(STARTS_LATER_MS));
         let at = self.now.after(STARTS_AGAIN + later);
         self.tell(|| "the agent ends".to_owned());
@@ -126,7 +126,7 @@ impl World {
     fn send(&mut self, who: Id, action: Action) {
         let now = self.now;
         let Some(vm) = self.vms.get_mut(who) else { return };
-        let Some(agent) = vm.agent.as_mut() else { return };
+        let Some(agent) = vm.front.agent.as_mut() else { return };
         if let Action::Register(id) = action {
             agent.session = Some(id);
         }
@@ -144,11 +144,11 @@ impl World {
         let misused = vm.misused_limit(now, action);
         let missing = laws::missing(now, vm.muted_since);
         let missing = missing.filter(|_| vm.shrinks_by_figures(now, action));
-        let Some(agent) = vm.agent.as_mut() else { return };
+        let Some(agent) = vm.front.agent.as_mut() else { return };
         let (epoch, call) = (agent.epoch, agent.next_call());
-        let clock = vm.agent_process.clock(now);
+        let clock = vm.front.process.clock(now);
         let reading = agent.scaler.fresh_reading(clock);
-        let request = Request::of(action, &vm.info, reading, vm.speaks.agent, vm.address);
+        let request = Request::of(action, &vm.info, reading, vm.speaks.agent, vm.front.address);
         let hangs_up = Happening::HangsUp { epoch, call, peer: action.peer() };
         let limit = Times::USUAL.limit(action);
         let limit = limit.unwrap_or(vm.guest.capabilities().promises.answers_within);
@@ -236,7 +236,7 @@ impl World {
         let trust = self.setup.trust_guest_parking;
         let present = |vm: &Vm| {
             let plugged = vm.has(false);
-            let plugged = vm.agent.as_ref().map_or(plugged, |agent| plugged.max(agent.found));
+            let plugged = vm.front.agent.as_ref().map_or(plugged, |agent| plugged.max(agent.found));
             let plugged = Resources { mem: plugged.mem.round_up(vm.info.memory_slot), ..plugged };
             Present { vm: vm.info.name.clone(), has: vm.has(trust), plugged }
         };
@@ -250,14 +250,14 @@ impl World {
         let Some(vm) = self.vms.get_mut(who) else { return };
         let event = reply.event(action, &vm.info, vm.speaks.agent, at);
         if let (Event::Healthy, Action::CheckHealth(session)) = (&event, action)
-            && let Some(agent) = &mut vm.agent
+            && let Some(agent) = &mut vm.front.agent
         {
             agent.lease.healthy(call, session, at);
         }
         let looked = matches!(event, Event::Seen(_));
         self.learns_state(who, &event);
         self.tell_agent(who, event);
-        if self.ends_now(who, |vm| &mut vm.agent_process) {
+        if self.ends_now(who, |vm| &mut vm.front.process) {
             return self.crash_agent(who);
         }
         self.account(who, looked);
@@ -274,7 +274,7 @@ impl World {
     ) {
         let now = self.now;
         let Some(vm) = self.vms.get_mut(who) else { return };
-        let Some(agent) = vm.agent.as_mut().filter(|_| vm.address == at) else {
+        let Some(agent) = vm.front.agent.as_mut().filter(|_| vm.front.address == at) else {
             // Nobody listens there: the informant learns it at once.
             self.queue.arrange(
                 now.after(Duration::from_millis(1)),
@@ -291,7 +291,7 @@ impl World {
             }
         };
         self.met.agent_is_called(&agent.scaler, asked);
-        let answer = agent.scaler.call(vm.agent_process.clock(now), asked);
+        let answer = agent.scaler.call(vm.front.process.clock(now), asked);
         let now_due = agent.held.take(asked, Called { epoch, call, id }, answer);
         if matches!(
             (asked, answer),
@@ -303,7 +303,7 @@ impl World {
         if let Some((called, answer)) = now_due {
             self.answer_call(who, called, answer);
         }
-        if self.ends_now(who, |vm| &mut vm.agent_process) {
+        if self.ends_now(who, |vm| &mut vm.front.process) {
             return self.crash_agent(who);
         }
         self.account(who, false);
@@ -311,7 +311,9 @@ impl World {
     }
 
     fn answer_held(&mut self, who: Id) {
-        let Some(agent) = self.vms.get_mut(who).and_then(|vm| vm.agent.as_mut()) else { return };
+        let Some(agent) = self.vms.get_mut(who).and_then(|vm| vm.front.agent.as_mut()) else {
+            return;
+        };
         for (called, answer) in agent.held.due(&agent.scaler) {
             self.answer_call(who, called, answer);
         }

@@ -67,7 +67,7 @@ impl World {
             }
             Happening::Calls { at, .. } => vm.cut_at(*at).into,
             // Whoever was called is in front.
-            Happening::CallAnswers { .. } => vm.cut.out,
+            Happening::CallAnswers { .. } => vm.front.cut.out,
             Happening::AgentStarts
             | Happening::Notice { .. }
             | Happening::AgentWakes { .. }
@@ -91,7 +91,7 @@ impl World {
     pub(super) fn runs_at(&self, who: Id, happening: &Happening) -> Option<Moment> {
         let vm = self.vms.get(who)?;
         match happening.needs() {
-            Needs::Agent => Some(vm.agent_process.runs_at()),
+            Needs::Agent => Some(vm.front.process.runs_at()),
             Needs::Informant => Some(vm.informant_process.runs_at()).max(self.stands_until(who)),
             Needs::Host => Some(self.nodes[vm.node].process.runs_at()),
             Needs::Guest => self.stands_until(who),
@@ -104,7 +104,7 @@ impl World {
         let now = self.now;
         let Some(vm) = self.vms.get_mut(who) else { return };
         match happening.needs() {
-            Needs::Agent => vm.agent_process.worked(now),
+            Needs::Agent => vm.front.process.worked(now),
             Needs::Informant => vm.informant_process.worked(now),
             Needs::Host => self.nodes[vm.node].process.worked(now),
             Needs::Guest | Needs::Nobody => {}
@@ -148,7 +148,7 @@ impl World {
     pub(super) fn deliver(&mut self, who: Id, happening: Happening) {
         match happening {
             Happening::AgentStarts => {
-                if self.vms.get(who).is_some_and(|vm| vm.agent.is_none()) {
+                if self.vms.get(who).is_some_and(|vm| vm.front.agent.is_none()) {
                     self.start_agent(who);
                 }
             }
@@ -217,7 +217,7 @@ impl World {
     }
 
     pub(super) fn agent(&mut self, who: Id, epoch: u64) -> Option<&mut Agent> {
-        let agent = self.vms.get_mut(who)?.agent.as_mut();
+        let agent = self.vms.get_mut(who)?.front.agent.as_mut();
         agent.filter(|agent| agent.epoch == epoch)
     }
 

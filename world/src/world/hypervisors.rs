@@ -33,11 +33,11 @@ impl World {
         }
         let sent = self.now.after(self.chance.delay(faults));
         let Some(vm) = self.vms.get_mut(who) else { return };
-        let mut at = sent.max(vm.monitor.arrives);
+        let mut at = sent.max(vm.front.monitor.arrives);
         if vm.guest.driver == Driver::Late && matches!(order.action, Action::Resize(_)) {
             at = at.after(Duration::from_millis(200 + self.chance.below(9_000)));
         }
-        vm.monitor.arrives = at;
+        vm.front.monitor.arrives = at;
         let request = Request::Monitor(order);
         self.queue.arrange(at, who, Happening::Arrives { epoch, call, request });
     }
@@ -51,8 +51,8 @@ impl World {
         }
         let at = self.now.after(self.chance.delay(faults));
         let Some(vm) = self.vms.get_mut(who) else { return };
-        vm.monitor.says = vm.monitor.says.max(at);
-        self.queue.arrange(vm.monitor.says, who, happening);
+        vm.front.monitor.says = vm.front.monitor.says.max(at);
+        self.queue.arrange(vm.front.monitor.says, who, happening);
     }
 
     /// Each monitor says something unasked.
@@ -79,9 +79,9 @@ impl World {
     /// The monitor says something unasked, once it says anything.
     fn monitor_notices(&mut self, who: Id, event: Event) {
         let Some(vm) = self.vms.get_mut(who) else { return };
-        if vm.monitor.deaf {
-            vm.monitor.held.push(event);
-        } else if let Some(epoch) = vm.agent.as_ref().map(|agent| agent.epoch) {
+        if vm.front.monitor.deaf {
+            vm.front.monitor.held.push(event);
+        } else if let Some(epoch) = vm.front.agent.as_ref().map(|agent| agent.epoch) {
             self.monitor_says(who, Happening::Notice { epoch, event });
         }
     }
@@ -89,9 +89,9 @@ impl World {
     /// The monitor answers again, or does not.
     pub(super) fn set_deaf(&mut self, who: Id, deaf: bool) {
         let Some(vm) = self.vms.get_mut(who) else { return };
-        vm.monitor.deaf = deaf;
+        vm.front.monitor.deaf = deaf;
         if !deaf {
-            for event in std::mem::take(&mut vm.monitor.held) {
+            for event in std::mem::take(&mut vm.front.monitor.held) {
                 self.monitor_notices(who, event);
             }
         }
@@ -102,10 +102,10 @@ impl World {
     pub(super) fn reconnect(&mut self, who: Id) {
         let now = self.now;
         let Some(vm) = self.vms.get_mut(who) else { return };
-        let Some(agent) = &vm.agent else { return };
+        let Some(agent) = &vm.front.agent else { return };
         let (epoch, peer) = (agent.epoch, Peer::Hypervisor);
-        let Monitor { serves, connection, .. } = vm.monitor;
-        vm.monitor = Monitor { serves, connection: connection + 1, ..Monitor::default() };
+        let Monitor { serves, connection, .. } = vm.front.monitor;
+        vm.front.monitor = Monitor { serves, connection: connection + 1, ..Monitor::default() };
         if let Some(call) = agent.waits_for(peer) {
             let reply = Reply::Failed(Failure::NoAnswer);
             self.queue.arrange(now, who, Happening::Answers { epoch, call, peer, reply });
@@ -121,12 +121,12 @@ impl World {
         if vm.left_with_monitor(epoch) {
             return true;
         }
-        let in_front = vm.agent.as_ref().is_some_and(|agent| agent.epoch == epoch);
+        let in_front = vm.front.agent.as_ref().is_some_and(|agent| agent.epoch == epoch);
         if vm.other.is_some() && !in_front {
             return false;
         }
-        vm.monitor.serves = vm.monitor.serves.max(epoch);
-        vm.monitor.serves == epoch
+        vm.front.monitor.serves = vm.front.monitor.serves.max(epoch);
+        vm.front.monitor.serves == epoch
     }
 
     /// What the books hold for a VM: its largest maximum while they have not heard of it.
@@ -137,12 +137,12 @@ impl World {
 
     /// The hypervisor does as it is told, if it listens.
     pub(super) fn obey(&mut self, who: Id, epoch: u64, order: Order) -> Option<Reply> {
-        let vm = self.vms.get(who).filter(|vm| !vm.monitor.deaf)?;
+        let vm = self.vms.get(who).filter(|vm| !vm.front.monitor.deaf)?;
         // What an agent sent from which another may have taken over takes effect within two seconds,
         // or not at all.
         let passed = vm.left_with_monitor(epoch) || vm.other.is_some();
         let late = passed && self.now.since(order.sent) > SENT_LAST;
-        if order.connection < vm.monitor.connection || late {
+        if order.connection < vm.front.monitor.connection || late {
             return None;
         }
         let Action::Resize(resize) = order.action else {
@@ -259,7 +259,7 @@ impl World {
             (vm.guest.ooms > ooms && !rose).then(|| "took memory that was in use".to_owned());
         let requested = has.boot.saturating_add(has.requested);
         let agreed = vm.consents().iter().any(|consent| consent.holds(now, requested));
-        let unagreed = calm && !agreed && has.size < had.size && vm.heard.mode == Mode::Act;
+        let unagreed = calm && !agreed && has.size < had.size && vm.front.heard.mode == Mode::Act;
         vm.unagreed_since = unagreed.then(|| vm.unagreed_since.unwrap_or(now));
         let going = laws::going(now, vm.unagreed_since);
         let (again, there) = (now.after(vm.guest.moves_every()), !vm.guest.is_moving());
@@ -274,12 +274,12 @@ impl World {
     /// Whether nothing keeps the agent from speaking to the monitor.
     pub(crate) fn is_calm(&self, who: Id) -> bool {
         let Some(vm) = self.vms.get(who) else { return false };
-        let process = &vm.agent_process;
-        vm.agent.is_some()
+        let process = &vm.front.process;
+        vm.front.agent.is_some()
             && vm.other.is_none()
             && process.runs_at() <= self.now
             && process.slow.is_zero()
-            && !vm.monitor.deaf
+            && !vm.front.monitor.deaf
             && vm.guest.driver == Driver::Honest
             && vm.guest.state.may_resize()
             && self.faults_of(who) == Faults::default()

@@ -62,7 +62,7 @@ impl World {
             Request::Downscale(message) | Request::Upscale(message) => message.is_bare(),
             Request::Register(_) | Request::HealthCheck(_) | Request::Unregister(_) => false,
         };
-        let strays = bare && !vm.agent.as_ref().is_some_and(waits);
+        let strays = bare && !vm.front.agent.as_ref().is_some_and(waits);
         if strays {
             vm.strayed_at = now;
         }
@@ -73,10 +73,10 @@ impl World {
         let state = informant_state(&run.core);
         let of_old = run.is_of_old(&request);
         let known = strays.then(|| run.consents.clone());
-        let asker = vm.agent.as_ref().and_then(|agent| agent.session);
+        let asker = vm.front.agent.as_ref().and_then(|agent| agent.session);
         let mut answer = run.hear(now, clock, to, asker, &request);
         // An informant that lies may send the agent another answer.
-        if let (Request::HealthCheck(_), Some(agent)) = (&request, &mut vm.agent)
+        if let (Request::HealthCheck(_), Some(agent)) = (&request, &mut vm.front.agent)
             && agent.epoch == epoch
         {
             agent.lease.checked(call, answer.is_ok() || vm.lie != Some(Lie::Garbage));
@@ -313,7 +313,7 @@ impl World {
             return;
         };
         let (asked, body) = wire::to_agent(id, informant::Ask::MoreMemory);
-        let Some(at) = self.vms.get(who).map(|vm| vm.address) else { return };
+        let Some(at) = self.vms.get(who).map(|vm| vm.front.address) else { return };
         self.ask(who, Happening::Calls { epoch, call: 0, id, at, asked, body: Body(body) });
     }
 

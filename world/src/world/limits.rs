@@ -20,12 +20,12 @@ impl Vm {
     /// How an action breaks a law of the host's limit, if it does.
     pub(crate) fn misused_limit(&self, now: Moment, action: Action) -> Option<(Law, String)> {
         let Action::Resize(Resize::Limit(limit)) = action else { return None };
-        let clock = self.agent_process.clock(now);
-        let status = self.agent.as_ref()?.scaler.status(clock);
+        let clock = self.front.process.clock(now);
+        let status = self.front.agent.as_ref()?.scaler.status(clock);
         let seen = status.seen?;
         let Some(limit) = limit else {
-            let lets_go =
-                self.heard.mode == Mode::Observe || matches!(self.order, Order::Release(_));
+            let lets_go = self.front.heard.mode == Mode::Observe
+                || matches!(self.front.order, Order::Release(_));
             let what = "lifts the limit of a VM that it keeps".to_owned();
             return (!lets_go).then_some((Law::PermitBeforeGrowth, what));
         };
@@ -40,15 +40,15 @@ impl Vm {
 
     /// Why its limit is not to be lowered, as far as its agent knows.
     fn keeps_its_limit(&self, clock: Moment, status: &VmStatus) -> Option<&'static str> {
-        let paused = self.heard.paused_until.is_some_and(|until| clock < until);
+        let paused = self.front.heard.paused_until.is_some_and(|until| clock < until);
         if status.session != SessionState::Active {
             Some("without a session")
-        } else if self.heard.mode == Mode::Observe {
+        } else if self.front.heard.mode == Mode::Observe {
             Some("though it is only to be watched")
         } else if paused {
             Some("though it is paused")
         } else {
-            match self.order {
+            match self.front.order {
                 Order::Freeze => Some("though it is frozen"),
                 Order::Release(None) | Order::Leave => Some("though it is let go as it is"),
                 Order::Follow | Order::Release(Some(_)) => None,
@@ -59,14 +59,14 @@ impl Vm {
     /// Whether its agent is to set a limit where none is in force.
     fn should_be_limited(&self, now: Moment) -> bool {
         let missing = |group: &Group| group.limit().is_none() && !group.refuses;
-        let clock = self.agent_process.clock(now);
+        let clock = self.front.process.clock(now);
         self.guest.group.as_ref().is_some_and(missing)
-            && self.agent.as_ref().is_some_and(|agent| {
+            && self.front.agent.as_ref().is_some_and(|agent| {
                 let status = agent.scaler.status(clock);
                 let moves = status.waiting.contains(&Waiting::Move);
                 agent.scaler.acts(clock)
                     && self.keeps_its_limit(clock, &status).is_none()
-                    && self.order == Order::Follow
+                    && self.front.order == Order::Follow
                     && !moves
             })
     }
@@ -134,8 +134,8 @@ impl World {
     pub fn is_let_go(&self, vm: &VmName) -> bool {
         let Some(vm) = self.vms.of(vm) else { return false };
         let as_found = vm.guest.group.is_none_or(|group| group.is_as_found());
-        let clock = vm.agent_process.clock(self.now);
-        as_found && vm.agent.as_ref().is_some_and(|agent| agent.scaler.is_released(clock))
+        let clock = vm.front.process.clock(self.now);
+        as_found && vm.front.agent.as_ref().is_some_and(|agent| agent.scaler.is_released(clock))
     }
 
     /// The host's limit on a VM's CPU.

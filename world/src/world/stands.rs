@@ -76,7 +76,7 @@ impl World {
     pub(super) fn learns_state(&mut self, who: Id, event: &Event) {
         let Some(vm) = self.vms.get_mut(who) else { return };
         let may_resize = vm.guest.state.may_resize();
-        let Some(agent) = &mut vm.agent else { return };
+        let Some(agent) = &mut vm.front.agent else { return };
         if let Event::Seen(seen) = event {
             agent.knows_stopped = !seen.state.may_resize();
         } else if *event == Event::Changed && !may_resize {
@@ -88,7 +88,7 @@ impl World {
     pub(super) fn left_alone(&mut self, who: Id, action: Action) {
         let sizes =
             matches!(action, Action::Resize(_) | Action::Downscale(..) | Action::Upscale(..));
-        let agent = self.vms.get(who).and_then(|vm| vm.agent.as_ref());
+        let agent = self.vms.get(who).and_then(|vm| vm.front.agent.as_ref());
         let knows = sizes && agent.is_some_and(|agent| agent.knows_stopped);
         let what = knows.then(|| format!("{action:?}, though it knows that QEMU does not run it"));
         self.broken(Law::StoppedIsLeftAlone, Some(who), what);

@@ -110,10 +110,10 @@ impl World {
         match step {
             Step::Load(vm, load) => self.with(&vm, |vm| vm.guest.demand(now, load)),
             Step::Use(vm, used) => self.with(&vm, |vm| vm.guest.use_memory(used)),
-            Step::AgentDies(vm) => self.with(&vm, |vm| vm.agent = None),
+            Step::AgentDies(vm) => self.with(&vm, |vm| vm.front.agent = None),
             Step::AgentRestarts(vm) => self.to(&vm, Self::start_agent),
             Step::AgentStarts(vm) => {
-                if self.vms.of(&vm).is_some_and(|vm| vm.agent.is_none()) {
+                if self.vms.of(&vm).is_some_and(|vm| vm.front.agent.is_none()) {
                     self.to(&vm, Self::start_agent);
                 }
             }
@@ -124,13 +124,13 @@ impl World {
                     vm.turn_round();
                 }
                 vm.leave_one();
-                vm.cut = Cut::default();
+                vm.front.cut = Cut::default();
             }),
             Step::Cut(vm, newer, cut) => self.with(&vm, |vm| {
                 if vm.newest_in_front() != newer {
                     vm.turn_round();
                 }
-                vm.cut = cut;
+                vm.front.cut = cut;
             }),
             Step::HostRestarts(node) => self.restart_host(node),
             Step::InformantDies(vm) => self.to(&vm, Self::kill_informant),
@@ -254,7 +254,7 @@ impl World {
     /// Each process of this part: a host has the agents of its VMs in it, if they are not apart.
     fn each_process(&mut self, part: &Part, change: impl Fn(&mut Process)) {
         match part {
-            Part::Agent(vm) => self.with(vm, |vm| change(&mut vm.agent_process)),
+            Part::Agent(vm) => self.with(vm, |vm| change(&mut vm.front.process)),
             Part::Informant(vm) => self.with(vm, |vm| change(&mut vm.informant_process)),
             Part::Host(number) => {
                 if let Some(node) = self.nodes.get_mut(*number) {
@@ -262,7 +262,7 @@ impl World {
                 }
                 let with_it = |vm: &&mut Vm| vm.node == *number && !self.setup.listed;
                 for vm in self.vms.iter_mut().filter(with_it) {
-                    change(&mut vm.agent_process);
+                    change(&mut vm.front.process);
                 }
             }
         }
@@ -272,7 +272,7 @@ impl World {
     fn light(&mut self, part: &Part, effects: u32) {
         let fuse = (effects > 0).then_some(effects);
         match part {
-            Part::Agent(vm) => self.with(vm, |vm| vm.agent_process.fuse = fuse),
+            Part::Agent(vm) => self.with(vm, |vm| vm.front.process.fuse = fuse),
             Part::Informant(vm) => self.with(vm, |vm| vm.informant_process.fuse = fuse),
             Part::Host(number) => {
                 if let Some(node) = self.nodes.get_mut(*number) {
@@ -308,14 +308,14 @@ impl World {
         let Some(vm) = self.vms.get_mut(who).filter(|vm| vm.node != number) else { return };
         let before = std::mem::replace(&mut vm.node, number);
         vm.other = None;
-        vm.agent = None;
+        vm.front.agent = None;
         vm.epochs += 1;
         vm.group_anew(self.now);
         self.nodes[before].leave(&mut self.met, &vm.info.name);
         self.start_agent(who);
         // What was still on its way to the monitor that it left is lost.
         if let Some(vm) = self.vms.get_mut(who) {
-            vm.monitor.serves = vm.epochs;
+            vm.front.monitor.serves = vm.epochs;
         }
     }
 
@@ -362,7 +362,7 @@ impl World {
 
     /// A second agent starts, with a monitor of its own.
     fn start_second_agent(&mut self, who: Id) {
-        let alone = |vm: &&mut Vm| vm.other.is_none() && vm.agent.is_some();
+        let alone = |vm: &&mut Vm| vm.other.is_none() && vm.front.agent.is_some();
         if let Some(vm) = self.vms.get_mut(who).filter(alone) {
             vm.make_room();
             self.start_agent(who);
@@ -382,7 +382,7 @@ impl World {
         for who in self.on_node(node) {
             if let Some(vm) = self.vms.get_mut(who) {
                 vm.other = None;
-                vm.agent = None;
+                vm.front.agent = None;
             }
             self.queue.arrange(at, who, Happening::AgentStarts);
         }
@@ -401,16 +401,16 @@ impl World {
         let now = self.now;
         let Some(vm) = self.vms.get_mut(who) else { return };
         vm.guest.reboot(now);
-        if !vm.restarted_unheard {
+        if !vm.front.restarted_unheard {
             vm.outdated.clear();
         }
         let known = vm.consents().to_vec();
         vm.outdated.extend(known);
         vm.informant = None;
         vm.turn_round();
-        vm.restarted_unheard = true;
+        vm.front.restarted_unheard = true;
         vm.turn_round();
-        (vm.restarted_unheard, vm.booted_at) = (true, now);
+        (vm.front.restarted_unheard, vm.booted_at) = (true, now);
         vm.ended_with_boot = vm.epochs;
         vm.consents.clear();
         vm.stored.clear();
