@@ -15,6 +15,7 @@ use tracing::{debug, info, warn};
 use windlass_agent_core::wire::{self, WireError};
 use windlass_agent_core::{Asking, Event, Failure};
 use windlass_protocol::plugin::Told;
+use windlass_protocol::timing::{ASK_EVERY, LONGEST_ACT};
 use windlass_protocol::{Moment, Peer, PluginVersion, VmInfo};
 use windlass_scaling::Sample;
 
@@ -58,8 +59,16 @@ struct Health {
     outage: Outage,
 }
 
-/// For so long a plugin may start anew.
-const RESTARTED: Duration = Duration::from_secs(5);
+/// For so long a plugin may start anew. It is longer than any VM that is answered goes without an answer, so that what the plugin
+/// does not say of one VM is no outage.
+const RESTARTED: Duration = Duration::from_secs(8);
+
+const _: () =
+    assert!(ASK_EVERY.as_millis() * 11 / 10 + LONGEST_ACT.as_millis() < RESTARTED.as_millis());
+
+/// The status of a plugin that grants nothing at this moment: it stands by, or its books are not rebuilt yet, or it has too much
+/// to do.
+pub(crate) const NOT_NOW: u16 = 503;
 
 // === impl Plugin ===
 
@@ -126,7 +135,7 @@ impl Plugin {
         }
     }
 
-    /// The plugin answered a VM, or did not: the log says it once for all VMs.
+    /// The plugin answered a VM, or did not, or not at this moment: the log says it once for all VMs.
     pub(crate) fn answers(&self, now: Moment, answered: bool) {
         let mut health = lock(&self.health);
         match health.outage.heard(now, answered, RESTARTED) {
@@ -143,15 +152,18 @@ impl Plugin {
 
     /// The plugin denies whoever asks without a right to, by 401 and 403: the log says it once, until another answer comes.
     fn knows(&self, status: u16, body: &[u8]) {
+        if status == NOT_NOW {
+            lock(&self.health).why = format!("status {status}: {}", words(body));
+            return;
+        }
         let is_denied = [401, 403].contains(&status);
         let was_denied = std::mem::replace(&mut lock(&self.health).is_denied, is_denied);
         match (was_denied, is_denied) {
             (false, true) => {
-                let words = String::from_utf8_lossy(body).chars().take(200).collect::<String>();
                 warn!(
                     plugin = self.permits.place(),
                     status,
-                    words = words.trim(),
+                    words = words(body),
                     "plugin denies this agent; no vm grows beyond its permit"
                 );
             }
@@ -165,8 +177,7 @@ impl Plugin {
     fn log(&self, error: &WireError, body: &[u8]) {
         match error {
             WireError::Refused(status) => {
-                let words = String::from_utf8_lossy(body).chars().take(200).collect::<String>();
-                debug!(status, words, "plugin refused");
+                debug!(status, words = words(body), "plugin refused");
             }
             WireError::Version(words) => {
                 debug!(words, "plugin does not take the version that was stated");
@@ -177,7 +188,10 @@ impl Plugin {
             | WireError::Odd(_)
             | WireError::NotOffered { .. }
             | WireError::NoMetricsPort
-            | WireError::Unasked => warn!(error = %error, "plugin's answer is broken"),
+            | WireError::Unasked => {
+                warn!(error = %error, "plugin's answer is broken");
+                lock(&self.health).why = error.to_string();
+            }
         }
     }
 }
@@ -188,6 +202,11 @@ impl Drop for Open<'_> {
     fn drop(&mut self) {
         self.counts.plugin_answered(self.status);
     }
+}
+
+/// The plugin's words, cut.
+fn words(body: &[u8]) -> String {
+    String::from_utf8_lossy(body).trim().chars().take(200).collect()
 }
 
 fn failed(failure: Failure) -> Event {

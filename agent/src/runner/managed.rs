@@ -13,6 +13,7 @@ use crate::callback::PendingCall;
 use crate::config::LEAVE_TIME;
 use crate::errors::Errors;
 use crate::lock::lock;
+use crate::plugin::NOT_NOW;
 use crate::shared::Shared;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -192,9 +193,8 @@ impl Managed {
         if event == Event::Reset {
             self.connections.guest_restarted();
         }
-        let silent = event == Event::Failed(Peer::Plugin, Failure::NoAnswer);
-        if silent || takes.is_some() {
-            self.shared.plugin.answers(now, !silent);
+        if let Some(answers) = plugin_answers(&event) {
+            self.shared.plugin.answers(now, answers);
         }
         self.scaler.observe(now, event);
         self.says_session(now, why);
@@ -339,13 +339,20 @@ impl Managed {
     }
 }
 
+/// Whether this says that the plugin answers. One that grants nothing at this moment does not.
+fn plugin_answers(event: &Event) -> Option<bool> {
+    let silent =
+        matches!(event, Event::Failed(Peer::Plugin, Failure::NoAnswer | Failure::Refused(NOT_NOW)));
+    if silent { Some(false) } else { takes_version(event).map(|_| true) }
+}
+
 /// Whether this says that the plugin takes the version that was stated.
 fn takes_version(event: &Event) -> Option<bool> {
     if let Event::Failed(peer, failure) = event {
         return match failure {
             Failure::Version => Some(false),
+            Failure::NoAnswer | Failure::Refused(NOT_NOW) => None,
             Failure::Refused(_) | Failure::Moving => (*peer == Peer::Plugin).then_some(true),
-            Failure::NoAnswer => None,
         };
     }
     matches!(event, Event::Permitted(_) | Event::MustStay(_)).then_some(true)

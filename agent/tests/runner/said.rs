@@ -73,10 +73,26 @@ async fn a_plugin_that_denies_the_agent_is_said_once_and_so_is_its_end() {
     node.plugin.set(Answers::Refuses(404));
     node.pass(60).await;
     assert_eq!(said(), (0, 0), "a VM that is not known is another matter");
-    for status in [401, 403] {
+    for status in [401, 503, 403] {
         node.plugin.set(Answers::Refuses(status));
         node.pass(60).await;
     }
+    assert_eq!(said(), (1, 0));
+    node.plugin.set(Answers::Works);
+    node.pass(60).await;
+    assert_eq!(said(), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_that_grants_nothing_for_now_is_said_once_and_so_is_its_end() {
+    let node = Node::start();
+    let log = Log::kept();
+    let vm = node.add("a").await;
+    node.grow(&vm).await;
+    let silent = "WARN plugin does not answer; no vm grows beyond its permit";
+    let said = || (log.count(silent), log.count("INFO plugin answers again"));
+    node.plugin.set(Answers::Refuses(503));
+    node.pass(60).await;
     assert_eq!(said(), (1, 0));
     node.plugin.set(Answers::Works);
     node.pass(60).await;
