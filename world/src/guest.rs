@@ -417,6 +417,14 @@ impl Guest {
         averages(five, fifteen)
     }
 
+    /// Whether an average over a short window is more than the load by what may decide on a unit.
+    pub(crate) fn averages_are_high(&self, now: Moment) -> bool {
+        let mut guest = self.clone();
+        guest.average(now);
+        let [five, fifteen, _] = guest.averages;
+        five.max(fifteen) > guest.load + 0.000_5
+    }
+
     /// What an informant with these averages serves.
     pub(crate) fn figures(&mut self, now: Moment, seconds: Averages) -> Option<Figures> {
         self.average(now);

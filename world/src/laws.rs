@@ -21,7 +21,7 @@ pub(crate) struct Consent {
     pub(crate) to: AgentId,
 }
 
-/// A law of ARCHITECTURE.md.
+/// What is judged here: laws of ARCHITECTURE.md, and what else holds in every world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Law {
     /// A VM never has more than the books say it may have.

@@ -29,6 +29,8 @@ const UNIT_DOWN: Duration = Duration::from_secs(60);
 const SETTLE: Duration = Duration::from_secs(2);
 /// Where there is too little, less than a unit that somebody gave back may still be shared out.
 const SHARE_OUT: Duration = Duration::from_secs(10);
+/// The average of a load that stays has come to it by now: ten of the longest window that decides.
+const AVERAGED: Duration = Duration::from_secs(150);
 /// Then nothing changes for so long.
 const QUIET: Duration = Duration::from_secs(20);
 /// Events for each VM in that time: an informant's samples, and messages at their periods.
@@ -171,15 +173,22 @@ fn rest(schedule: &Schedule, world: &mut World, outcome: &mut Outcome, scarce: b
         // It is free then, for a VM that waits.
         world.run_until(TOLD_TWICE, |world| !world.keeps_what_was_given_back());
     }
-    let (events, moves) = (world.events(), world.moves());
-    for _ in 0..QUIET.as_secs() {
-        world.run(Duration::from_secs(1));
-        // An agent that finds a version with parts of a vCPU gives some back.
-        if !settled(world) && !world.keeps_what_was_given_back() {
-            let names: Vec<_> = world.names().cloned().collect();
-            outcome.fails("unsettled", "nothing changed, and it is there no more".to_owned());
-            return short(world, &names, is_there(scarce), outcome);
-        }
+    let (mut events, mut moves) = (world.events(), world.moves());
+    let mut stays = watched(world, settled);
+    let missing: Vec<_> =
+        world.names().filter(|vm| !is_there(scarce)(world, vm)).cloned().collect();
+    if !stays && world.moves() == moves && missing.iter().all(|vm| world.average_calls_for_less(vm))
+    {
+        // The averages still held what the load was before.
+        world.run(AVERAGED);
+        world.run_until(world.longest_hold().saturating_add(UNIT_DOWN), settled);
+        (events, moves) = (world.events(), world.moves());
+        stays = watched(world, settled);
+    }
+    if !stays {
+        let names: Vec<_> = world.names().cloned().collect();
+        outcome.fails("unsettled", "nothing changed, and it is there no more".to_owned());
+        return short(world, &names, is_there(scarce), outcome);
     }
     let each = (world.events() - events) / schedule.vms.max(1) as u64;
     if each > MOST_EVENTS {
@@ -190,6 +199,15 @@ fn rest(schedule: &Schedule, world: &mut World, outcome: &mut Outcome, scarce: b
         let what = format!("{} moves in {QUIET:?} in which nothing changed", world.moves() - moves);
         outcome.fails("busy", what);
     }
+}
+
+/// Whether all that is settled stays so.
+fn watched(world: &mut World, settled: fn(&World) -> bool) -> bool {
+    (0..QUIET.as_secs()).all(|_| {
+        world.run(Duration::from_secs(1));
+        // An agent that finds a version with parts of a vCPU gives some back.
+        settled(world) || world.keeps_what_was_given_back()
+    })
 }
 
 /// Books that are rebuilt equal those that were lost.

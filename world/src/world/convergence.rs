@@ -142,6 +142,19 @@ impl World {
         })
     }
 
+    /// Whether a VM waits before it gives vCPUs back, and its averages have not come down to its load yet.
+    pub fn average_calls_for_less(&self, vm: &VmName) -> bool {
+        self.vms.of(vm).is_some_and(|vm| {
+            let uses = self.uses(&vm.info.name);
+            let held = |wait: &Waiting| {
+                matches!(wait, Waiting::Holding { until: Some(_), goal } if goal.cpu < uses.cpu)
+            };
+            let waits =
+                self.status(&vm.info.name).is_some_and(|status| status.waiting.iter().any(held));
+            waits && vm.guest.averages_are_high(self.now)
+        })
+    }
+
     /// What the guest's load calls for, by the truth.
     fn called_for(&self, vm: &Vm, uses: Resources) -> Resources {
         let mut guest = vm.guest.clone();
