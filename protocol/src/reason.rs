@@ -102,7 +102,7 @@ pub enum Waiting {
     },
     /// No informant has made this agent's session current; the VM does not grow.
     Session,
-    /// The plugin has not answered; the VM does not grow.
+    /// The plugin has not answered; the VM grows no further than its permit.
     Plugin,
     /// The node has no more room for the VM.
     Room {

@@ -63,7 +63,9 @@ fn words(waiting: &Waiting, now: Moment) -> String {
         Waiting::Informant => {
             "No informant in the guest speaks for the VM, so it keeps its memory.".to_owned()
         }
-        Waiting::Plugin => "The plugin gives no new permit, so the VM does not grow.".to_owned(),
+        Waiting::Plugin => {
+            "The plugin gives no new permit, so the VM grows no further than its permit.".to_owned()
+        }
         Waiting::Room { wanted, permit } => {
             let more = missing(*wanted, *permit);
             format!("The VM waits for room on its node: it wants {more} more.")

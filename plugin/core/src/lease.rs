@@ -40,6 +40,12 @@ const LONGEST_GAP: Duration = Duration::from_secs(5);
 /// After a request that failed.
 const TRIES_AGAIN: Duration = Duration::from_millis(500);
 
+// A lease outlives a renewal that was lost: it is read, and written again.
+const _: () = assert!(
+    LEADER_RENEWS.as_millis() + 3 * LONGEST_ACT.as_millis() + TRIES_AGAIN.as_millis()
+        < LEADER_ANSWERS.as_millis()
+);
+
 /// What a Lease of the API server says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {

@@ -7,6 +7,37 @@ use std::collections::{BTreeMap, BTreeSet};
 const NO_PRODUCT: [&str; 6] =
     ["tests/", "bench/", "conformance/", "demo/", "world/", "drivers/fake/"];
 
+/// Whose texts and log lines people read: the protocol, the shells, and the cores, whose refusals their shells pass on word for
+/// word.
+const TALKERS: [&str; 26] = [
+    "agent",
+    "agent/billing",
+    "agent/cluster",
+    "agent/config",
+    "agent/core",
+    "agent/host",
+    "agent/program",
+    "cli",
+    "drivers",
+    "drivers/cgroup",
+    "drivers/neonvm",
+    "drivers/neonvm/core",
+    "drivers/qemu",
+    "informant",
+    "informant/core",
+    "informant/postgres",
+    "informant/postgres/core",
+    "kit",
+    "kit/kubernetes",
+    "plugin",
+    "plugin/cluster",
+    "plugin/config",
+    "plugin/core",
+    "plugin/program",
+    "protocol",
+    "vm-files",
+];
+
 /// The names of the test functions of these files, also of those inside `proptest!`.
 pub fn test_names(files: &[String]) -> BTreeSet<String> {
     files.iter().flat_map(|file| tests_in(&read(file))).collect()
@@ -47,6 +78,20 @@ pub fn reachable(roots: &[String]) -> BTreeSet<String> {
 /// What is compiled into programs when these crate roots are, by file: without tests.
 pub fn shipped(roots: &[String]) -> BTreeMap<String, String> {
     texts(roots, without_tests)
+}
+
+/// The sources of those whose words people read, by file.
+///
+/// # Panics
+/// If they are not found.
+pub fn talking() -> BTreeMap<String, String> {
+    let roots: Vec<String> = TALKERS
+        .iter()
+        .flat_map(|folder| [format!("{folder}/src/lib.rs"), format!("{folder}/src/main.rs")])
+        .collect();
+    let sources = shipped(&roots);
+    assert!(sources.len() > 100, "the sources were not found");
+    sources
 }
 
 /// What is compiled into programs that users run, by file: without tests, and without the demo.

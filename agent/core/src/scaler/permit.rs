@@ -9,7 +9,7 @@ use crate::event::{Action, Asking, Failure};
 use crate::in_flight::{InFlight, Plan};
 use crate::version_fallback::VersionFallback;
 use std::time::Duration;
-use windlass_protocol::timing::ASK_EVERY;
+use windlass_protocol::timing::{ASK_EVERY, ASKS_AFTER_A_LOSS};
 use windlass_protocol::{ComputeUnit, Moment, PluginVersion, Resources, Versions};
 
 /// After less than was asked for, it is asked for again.
@@ -52,7 +52,7 @@ impl Permit {
             stays_until: None,
             is_blind: false,
             versions: VersionFallback::new(versions),
-            in_flight: InFlight::new(Duration::from_secs(1), Duration::from_secs(5)),
+            in_flight: InFlight::new(ASKS_AFTER_A_LOSS, ASK_EVERY),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Documents: what they point at exists.
 
 use std::collections::BTreeSet;
-use windlass_repo::source::shipped;
+use windlass_repo::source::{shipped, talking};
 use windlass_repo::{assert_none, files_ending, markdown, read, root};
 
 #[test]
@@ -55,38 +55,6 @@ fn the_map_names_every_package() {
         .collect();
     assert_none("ARCHITECTURE.md does not say what these are:", &missing);
 }
-
-/// Who talks to people: the protocol, the shells, and the cores, whose refusals their shells
-/// pass on word for word.
-const TALKERS: [&str; 27] = [
-    "agent",
-    "agent/billing",
-    "agent/cluster",
-    "agent/config",
-    "agent/core",
-    "agent/host",
-    "agent/program",
-    "cli",
-    "demo",
-    "drivers",
-    "drivers/cgroup",
-    "drivers/neonvm",
-    "drivers/neonvm/core",
-    "drivers/qemu",
-    "informant",
-    "informant/core",
-    "informant/postgres",
-    "informant/postgres/core",
-    "kit",
-    "kit/kubernetes",
-    "plugin",
-    "plugin/cluster",
-    "plugin/config",
-    "plugin/core",
-    "plugin/program",
-    "protocol",
-    "vm-files",
-];
 
 /// `…` in a documented message stands for a name or a figure.
 #[test]
@@ -211,15 +179,10 @@ fn quoted_after<'a>(text: &'a str, before: &str) -> impl Iterator<Item = &'a str
         .filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next())
 }
 
-/// The sources of those who talk, without tests.
+/// The sources of those who talk, without tests. The demo is shown, and shipped to nobody.
 fn spoken() -> String {
-    let roots: Vec<String> = TALKERS
-        .iter()
-        .flat_map(|folder| [format!("{folder}/src/lib.rs"), format!("{folder}/src/main.rs")])
-        .collect();
-    let shipped = shipped(&roots);
-    assert!(shipped.len() > 100, "the sources were not found");
-    shipped.values().map(|text| joined(text)).collect()
+    let demo = shipped(&["demo/src/lib.rs".to_owned(), "demo/src/main.rs".to_owned()]);
+    talking().values().chain(demo.values()).map(|text| joined(text)).collect()
 }
 
 fn is_code_with_text(line: &str) -> bool {

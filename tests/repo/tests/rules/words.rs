@@ -1,7 +1,7 @@
 //! Words: what people read says the same of the same, in the words of docs/troubleshooting.md.
 
 use windlass_repo::lexed::{Piece, pieces};
-use windlass_repo::source::shipped;
+use windlass_repo::source::talking;
 use windlass_repo::{assert_none, files_ending, markdown, read};
 
 /// The page with the table of words.
@@ -10,43 +10,12 @@ const PAGE: &str = "docs/troubleshooting.md";
 /// Pages on what the project itself promises to those who use it.
 const ON_PROMISES: [&str; 1] = ["docs/reliability.md"];
 
-/// Whose texts and log lines people read. `tests/repo/tests/rules/documents.rs` has the same list but
-/// for the plugin's cores.
-const TALKERS: [&str; 26] = [
-    "agent",
-    "agent/billing",
-    "agent/cluster",
-    "agent/config",
-    "agent/core",
-    "agent/host",
-    "agent/program",
-    "cli",
-    "drivers",
-    "drivers/cgroup",
-    "drivers/neonvm",
-    "drivers/neonvm/core",
-    "drivers/qemu",
-    "informant",
-    "informant/core",
-    "informant/postgres",
-    "informant/postgres/core",
-    "kit",
-    "kit/kubernetes",
-    "plugin",
-    "plugin/cluster",
-    "plugin/config",
-    "plugin/core",
-    "plugin/program",
-    "protocol",
-    "vm-files",
-];
-
 #[test]
 fn what_people_read_uses_the_words_of_the_table() {
     let stale = stale_words();
     assert!(stale.iter().any(|word| word == "promised"), "the table of words was not found");
     let mut found = Vec::new();
-    for (file, text) in sources() {
+    for (file, text) in talking() {
         // What clap shows of a command stands in comments.
         let is_help = file.starts_with("cli/src/args.rs") || file.starts_with("cli/src/command");
         for (piece, text) in pieces(&text) {
@@ -74,7 +43,7 @@ fn what_people_read_uses_the_words_of_the_table() {
 #[test]
 fn log_lines_show_no_type_as_rust_prints_it() {
     let mut found = Vec::new();
-    for (file, text) in sources() {
+    for (file, text) in talking() {
         for line in log_lines(&text) {
             let debug = line.iter().any(|(piece, text)| match piece {
                 Piece::Code => shows_debug(text),
@@ -109,16 +78,6 @@ fn pages() -> Vec<String> {
     });
     assert!(pages.len() > 5, "the pages were not found");
     pages
-}
-
-fn sources() -> impl Iterator<Item = (String, String)> {
-    let roots: Vec<String> = TALKERS
-        .iter()
-        .flat_map(|folder| [format!("{folder}/src/lib.rs"), format!("{folder}/src/main.rs")])
-        .collect();
-    let sources = shipped(&roots);
-    assert!(sources.len() > 100, "the sources were not found");
-    sources.into_iter()
 }
 
 /// What stands between the brackets of each line that is logged at info or above.

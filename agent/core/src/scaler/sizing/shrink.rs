@@ -135,7 +135,7 @@ impl Sizing<'_> {
         let reach = report.online.and(report.reach)?;
         let used = vm.informant.session.is_active().then_some(vcpus)?;
         // The highest go first, and idle ones may be lower. What is left must be permitted: where
-        // vCPUs go late, this resize may have to put some in. So none goes while the plugin is away.
+        // vCPUs go late, this resize may have to put some in. A permit from before the plugin went away will do.
         let left = used.max(goal.cpu).max(reach).round_up(can.cpu_step);
         if vm.size.limited(left) > vm.permit.known()?.cpu {
             return None;
