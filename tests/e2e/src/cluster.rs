@@ -326,6 +326,21 @@ impl Look {
         let Amounts { cpu, memory } = neonvm::asked(&self.object["spec"]["guest"]);
         (cpu, memory / MIB)
     }
+
+    /// How many vCPUs are online, as its guest's kernel has it.
+    pub fn online(&self) -> Option<u32> {
+        self.inside.as_ref()?.cpus_online
+    }
+
+    /// Whether its guest has these vCPUs.
+    pub fn has(&self, vcpus: u32) -> bool {
+        self.online() == Some(vcpus)
+    }
+
+    /// Whether its guest has more. Two workers may weigh more than two vCPUs while the guest itself is at work.
+    pub fn has_more_than(&self, vcpus: u32) -> bool {
+        self.online() > Some(vcpus)
+    }
 }
 
 impl Drop for Cluster {

@@ -56,13 +56,13 @@ async fn an_agent_dies_beside_troubles_of_single_vms(cluster: &mut Cluster) -> R
     let killed_at = until_it_grows(cluster, "a").await?;
     cluster.kill_agent("one")?;
     cluster.guest("a")?.cpu(0).await?;
-    let online = killed_at.inside.as_ref().and_then(|inside| inside.cpus_online);
+    let online = killed_at.online();
     eprintln!("            killed: a asks for {:?} and has {online:?} vCPUs", killed_at.asked());
     cluster.guest("b")?.ask("informant stop").await?;
     cluster.guest("b")?.cpu(2).await?;
     cluster.patch("c", bounds(r#"{"max":{"cpu":2}}"#)).await?;
     cluster.guest("c")?.cpu(4).await?;
-    cluster.until("c", "two vCPUs by its own bounds", |look| has(look, 2)).await?;
+    cluster.until("c", "two vCPUs by its own bounds", |look| look.has(2)).await?;
     cluster.patch("c", bounds(r#"{"max":{"cpu":"much"}}"#)).await?;
     a_vm_that_grows_is_deleted(cluster).await?;
 
@@ -76,17 +76,17 @@ async fn an_agent_dies_beside_troubles_of_single_vms(cluster: &mut Cluster) -> R
     }
     let dead = cluster.look("a").await?;
     ensure!(dead.asked() == killed_at.asked(), "it was resized without an agent: {dead:?}");
-    ensure!(has(&cluster.look("b").await?, 1), "it grew without an informant");
-    ensure!(has(&cluster.look("c").await?, 2), "its last valid bounds are to count");
+    ensure!(cluster.look("b").await?.has(1), "it grew without an informant");
+    ensure!(cluster.look("c").await?.has(2), "its last valid bounds are to count");
 
     cluster.start_agent("one").await?;
     cluster.guest("b")?.ask("informant start").await?;
     cluster.patch("c", bounds(r#"{"max":{"cpu":3}}"#)).await?;
     cluster.until("a", "one vCPU, as it needs", |look| look.asked() == (1000, 256)).await?;
-    cluster.until("b", "more vCPUs with its informant", |look| has_more_than(look, 1)).await?;
+    cluster.until("b", "more vCPUs with its informant", |look| look.has_more_than(1)).await?;
     // What it has more than two may be the last of its node.
     cluster.guest("b")?.cpu(0).await?;
-    cluster.until("c", "three vCPUs by its next bounds", |look| has(look, 3)).await?;
+    cluster.until("c", "three vCPUs by its next bounds", |look| look.has(3)).await?;
     cluster.guest("c")?.cpu(0).await?;
     for vm in ["a", "b", "c"] {
         cluster.until(vm, "one vCPU", |look| look.asked() == (1000, 256)).await?;
@@ -108,7 +108,7 @@ async fn a_vm_that_grows_is_deleted(cluster: &Cluster) -> Result<()> {
     cluster.vm_on("d", "two").await?;
     cluster.guest("d")?.cpu(2).await?;
     cluster
-        .until("d", "more vCPUs of the VM that came after", |look| has_more_than(look, 1))
+        .until("d", "more vCPUs of the VM that came after", |look| look.has_more_than(1))
         .await?;
     cluster.guest("d")?.cpu(0).await?;
     cluster.until_explained("d", Scaling::Following).await?;
@@ -131,7 +131,7 @@ async fn the_way_to_the_api_server_is_cut(cluster: &Cluster) -> Result<()> {
     cluster.cut(Part::ApiServer, false);
     for (vm, least) in [("a", 4), ("d", 2)] {
         let grown = format!("{least} vCPUs or more once the way is whole");
-        cluster.until(vm, &grown, |look| online(look) >= Some(least)).await?;
+        cluster.until(vm, &grown, |look| look.online() >= Some(least)).await?;
         cluster.guest(vm)?.cpu(0).await?;
     }
     Ok(())
@@ -141,7 +141,7 @@ async fn the_way_to_the_api_server_is_cut(cluster: &Cluster) -> Result<()> {
 async fn a_node_is_cordoned(cluster: &Cluster) -> Result<()> {
     cluster.vm_on("e", "one").await?;
     cluster.guest("a")?.cpu(2).await?;
-    cluster.until("a", "more vCPUs", |look| has_more_than(look, 1)).await?;
+    cluster.until("a", "more vCPUs", |look| look.has_more_than(1)).await?;
     cluster.cordon("one", true).await;
     cluster.guest("e")?.cpu(4).await?;
     let held = cluster.until_told("e", Scaling::NodeCordoned).await?;
@@ -150,9 +150,9 @@ async fn a_node_is_cordoned(cluster: &Cluster) -> Result<()> {
     }
     cluster.guest("a")?.cpu(0).await?;
     cluster.until("a", "one vCPU on a cordoned node", |look| look.asked().0 == 1000).await?;
-    ensure!(has(&cluster.look("e").await?, 1), "it grew on a cordoned node");
+    ensure!(cluster.look("e").await?.has(1), "it grew on a cordoned node");
     cluster.cordon("one", false).await;
-    cluster.until("e", "four vCPUs once the node is not cordoned", |look| has(look, 4)).await?;
+    cluster.until("e", "four vCPUs once the node is not cordoned", |look| look.has(4)).await?;
     cluster.until_explained("e", Scaling::Following).await?;
     Ok(())
 }
@@ -171,7 +171,7 @@ async fn the_plugin_is_away(cluster: &Cluster) -> Result<()> {
     ensure!(said.err.contains(&address) && said.err.contains("no answer"), "{said:?}");
     stays_for(cluster, "a", AWAY.saturating_sub(start.elapsed())).await?;
     cluster.go_on(Part::Plugin)?;
-    cluster.until("a", "four vCPUs after the plugin was away", |look| has(look, 4)).await?;
+    cluster.until("a", "four vCPUs after the plugin was away", |look| look.has(4)).await?;
     cluster.guest("a")?.cpu(0).await?;
     Ok(())
 }
@@ -182,7 +182,7 @@ async fn until_it_grows(cluster: &Cluster, vm: &str) -> Result<Look> {
     while start.elapsed() < LIMIT {
         cluster.within_nodes().await?;
         let look = cluster.look(vm).await?;
-        let has = online(&look).context("the guest says what it has")?;
+        let has = look.online().context("the guest says what it has")?;
         if look.asked().0 > 1000 * i64::from(has) {
             eprintln!("    {:5.1} s  {vm}: it grows", start.elapsed().as_secs_f64());
             return Ok(look);
@@ -198,7 +198,7 @@ async fn stays_for(cluster: &Cluster, vm: &str, long: Duration) -> Result<()> {
     while start.elapsed() < long {
         cluster.within_nodes().await?;
         let look = cluster.look(vm).await?;
-        ensure!(online(&look) == Some(1) && look.asked() == (1000, 256), "it grew: {look:?}");
+        ensure!(look.online() == Some(1) && look.asked() == (1000, 256), "it grew: {look:?}");
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
     Ok(())
@@ -214,18 +214,4 @@ async fn is_well(cluster: &Cluster, vm: &str) -> Result<()> {
 
 fn bounds(bounds: &str) -> serde_json::Value {
     json!({"metadata": {"annotations": {BOUNDS: bounds}}})
-}
-
-/// As the guest's kernel has it.
-fn has(look: &Look, vcpus: u32) -> bool {
-    online(look) == Some(vcpus)
-}
-
-/// Two workers may weigh more than two vCPUs while the guest itself is at work.
-fn has_more_than(look: &Look, vcpus: u32) -> bool {
-    online(look) > Some(vcpus)
-}
-
-fn online(look: &Look) -> Option<u32> {
-    look.inside.as_ref()?.cpus_online
 }

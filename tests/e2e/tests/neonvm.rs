@@ -22,7 +22,7 @@ async fn a_vm_of_neonvm_follows_its_load() -> Result<()> {
     // A unit has memory, too.
     let gained = |look: &Look| memory(look).saturating_sub(memory(&before)) > 500 << 20;
     let shows_it = |look: &Look| look.object["status"]["cpus"] == "4000m";
-    let has_grown = |look: &Look| has(look, 4) && gained(look) && shows_it(look);
+    let has_grown = |look: &Look| look.has(4) && gained(look) && shows_it(look);
     cluster.until("a", "four vCPUs, and memory", has_grown).await?;
 
     guest.cpu(0).await?;
@@ -49,7 +49,7 @@ async fn a_vm_that_moves_follows_its_load_on_its_new_node() -> Result<()> {
     cluster.until("a", "more than one vCPU", has_grown).await?;
     let there = cluster.moves("a").await?;
     guest.cpu(4).await?;
-    let grown = cluster.until("a", "four vCPUs on the other node", |look| has(look, 4)).await?;
+    let grown = cluster.until("a", "four vCPUs on the other node", |look| look.has(4)).await?;
     assert_eq!(grown.object["status"]["node"], there.object["status"]["node"]);
     guest.cpu(0).await?;
     cluster.until("a", "one vCPU again", |look| look.asked() == (1000, 256)).await?;
@@ -65,14 +65,14 @@ async fn a_vm_whose_object_is_wrong_follows_its_load_within_its_last_bounds() ->
     let bounds = |bounds: &str| json!({"metadata": {"annotations": {BOUNDS: bounds}}});
     cluster.patch("a", bounds(r#"{"max":{"cpu":2}}"#)).await?;
     guest.cpu(4).await?;
-    cluster.until("a", "two vCPUs", |look| has(look, 2)).await?;
+    cluster.until("a", "two vCPUs", |look| look.has(2)).await?;
     cluster.patch("a", bounds("nonsense")).await?;
     guest.cpu(0).await?;
     cluster.until("a", "one vCPU", |look| look.asked().0 == 1000).await?;
     guest.cpu(4).await?;
-    cluster.until("a", "two vCPUs by the last valid bounds", |look| has(look, 2)).await?;
+    cluster.until("a", "two vCPUs by the last valid bounds", |look| look.has(2)).await?;
     cluster.patch("a", bounds(r#"{"max":{"cpu":3}}"#)).await?;
-    cluster.until("a", "three vCPUs by the next", |look| has(look, 3)).await?;
+    cluster.until("a", "three vCPUs by the next", |look| look.has(3)).await?;
 
     // While it grows, it goes; one of the same name is another VM.
     cluster.patch("a", json!({"metadata": {"annotations": {BOUNDS: null}}})).await?;
@@ -101,22 +101,17 @@ async fn a_vm_follows_its_load_after_each_part_was_away() -> Result<()> {
         }
         cluster.go_on(part)?;
         let grown = format!("four vCPUs after {part:?} was away");
-        cluster.until("a", &grown, |look| has(look, 4)).await?;
+        cluster.until("a", &grown, |look| look.has(4)).await?;
         guest.cpu(0).await?;
         cluster.until("a", "one vCPU again", |look| look.asked() == (1000, 256)).await?;
     }
     cluster.close().await
 }
 
-/// As the guest's kernel has it.
-fn has(look: &Look, vcpus: u32) -> bool {
-    look.inside.as_ref().is_some_and(|inside| inside.cpus_online == Some(vcpus))
-}
-
-/// Two workers may weigh more than two vCPUs while the guest itself is at work.
+/// More than one vCPU, and as many as its object asks for.
 fn has_grown(look: &Look) -> bool {
-    let online = look.inside.as_ref().and_then(|inside| inside.cpus_online).unwrap_or_default();
-    online > 1 && look.asked().0 == 1000 * i64::from(online)
+    look.has_more_than(1)
+        && look.online().map(|online| 1000 * i64::from(online)) == Some(look.asked().0)
 }
 
 fn memory(look: &Look) -> u64 {
