@@ -59,12 +59,11 @@ struct Health {
     outage: Outage,
 }
 
-/// For so long a plugin may start anew. It is longer than any VM that is answered goes without an answer, so that what the plugin
-/// does not say of one VM is no outage.
-const RESTARTED: Duration = Duration::from_secs(8);
+/// A plugin that gave no answer for so long is away, and does not just start anew. A VM that is answered has an answer more often, so
+/// the plugin is not away when it grants nothing to another VM.
+const AWAY: Duration = Duration::from_secs(8);
 
-const _: () =
-    assert!(ASK_EVERY.as_millis() * 11 / 10 + LONGEST_ACT.as_millis() < RESTARTED.as_millis());
+const _: () = assert!(ASK_EVERY.as_millis() * 11 / 10 + LONGEST_ACT.as_millis() < AWAY.as_millis());
 
 /// The status of a plugin that grants nothing at this moment: it stands by, or its books are not rebuilt yet, or it has too much
 /// to do.
@@ -138,7 +137,7 @@ impl Plugin {
     /// The plugin answered a VM, or did not, or not at this moment: the log says it once for all VMs.
     pub(crate) fn answers(&self, now: Moment, answered: bool) {
         let mut health = lock(&self.health);
-        match health.outage.heard(now, answered, RESTARTED) {
+        match health.outage.heard(now, answered, AWAY) {
             Some(Word::Silent(since)) => warn!(
                 plugin = self.permits.place(),
                 since_s = since.as_secs(),

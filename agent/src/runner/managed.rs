@@ -193,8 +193,9 @@ impl Managed {
         if event == Event::Reset {
             self.connections.guest_restarted();
         }
-        if let Some(answers) = plugin_answers(&event) {
-            self.shared.plugin.answers(now, answers);
+        let silent = is_silence(&event);
+        if silent || takes.is_some() {
+            self.shared.plugin.answers(now, !silent);
         }
         self.scaler.observe(now, event);
         self.says_session(now, why);
@@ -339,11 +340,9 @@ impl Managed {
     }
 }
 
-/// Whether this says that the plugin answers. One that grants nothing at this moment does not.
-fn plugin_answers(event: &Event) -> Option<bool> {
-    let silent =
-        matches!(event, Event::Failed(Peer::Plugin, Failure::NoAnswer | Failure::Refused(NOT_NOW)));
-    if silent { Some(false) } else { takes_version(event).map(|_| true) }
+/// Whether the plugin gave no answer, or says that it grants nothing at this moment.
+fn is_silence(event: &Event) -> bool {
+    matches!(event, Event::Failed(Peer::Plugin, Failure::NoAnswer | Failure::Refused(NOT_NOW)))
 }
 
 /// Whether this says that the plugin takes the version that was stated.

@@ -175,10 +175,8 @@ fn rest(schedule: &Schedule, world: &mut World, outcome: &mut Outcome, scarce: b
     }
     let (mut events, mut moves) = (world.events(), world.moves());
     let mut stays = watched(world, settled);
-    let missing: Vec<_> =
-        world.names().filter(|vm| !is_there(scarce)(world, vm)).cloned().collect();
-    if !stays && world.moves() == moves && missing.iter().all(|vm| world.average_calls_for_less(vm))
-    {
+    let excused = |vm| is_there(scarce)(world, vm) || world.average_calls_for_less(vm);
+    if !stays && world.moves() == moves && world.names().all(excused) {
         // The averages still held what the load was before.
         world.run(AVERAGED);
         world.run_until(world.longest_hold().saturating_add(UNIT_DOWN), settled);
