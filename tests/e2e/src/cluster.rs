@@ -194,8 +194,8 @@ impl Cluster {
         self.until_there(&format!("{name}: {what}"), limit, look).await
     }
 
-    /// Looks at a pod that is a VM until the VM's part of what its kubelet has allocated (thousandths of a vCPU, and MiB) and its guest
-    /// are as wanted.
+    /// Looks at a pod that is a VM until the VM's part of what its kubelet has allocated (thousandths of a vCPU, and MiB) and the
+    /// vCPUs that its guest's kernel uses are as wanted.
     ///
     /// # Errors
     /// What was seen last, and the last words of all.
@@ -203,7 +203,7 @@ impl Cluster {
         &self,
         name: &str,
         what: &str,
-        wanted: impl Fn((i64, i64), Option<&Inside>) -> bool,
+        wanted: impl Fn((i64, i64), Option<u32>) -> bool,
     ) -> Result<()> {
         self.until_pod_within(LIMIT, name, what, wanted).await
     }
@@ -217,12 +217,13 @@ impl Cluster {
         limit: Duration,
         name: &str,
         what: &str,
-        wanted: impl Fn((i64, i64), Option<&Inside>) -> bool,
+        wanted: impl Fn((i64, i64), Option<u32>) -> bool,
     ) -> Result<()> {
         let look = async || {
             let (allocated, _) = self.allocated(name).await?;
             let inside = self.inside(name).await;
-            let is_so = wanted(allocated, inside.as_ref());
+            let online = inside.as_ref().and_then(|inside| inside.cpus_online);
+            let is_so = wanted(allocated, online);
             Ok(if is_so { Ok(()) } else { Err(format!("{allocated:?}, {inside:?}")) })
         };
         self.until_there(&format!("{name}: {what}"), limit, look).await

@@ -6,7 +6,6 @@ use anyhow::{Result, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use windlass_e2e::Cluster;
-use windlass_lab::Inside;
 
 /// How long the guests are loaded.
 const LOADED: Duration = Duration::from_secs(30);
@@ -42,7 +41,7 @@ async fn vms_that_are_left_alone_rest_and_so_does_the_api_server() -> Result<()>
     cluster.pod_vm_with_defaults("p", "two").await?;
     loaded(&cluster).await?;
     cluster.until_within(SHRUNK, "a", "its minimum", |look| look.asked() == (1000, 256)).await?;
-    let least = |allocated, _: Option<&Inside>| allocated == (1000, 256);
+    let least = |allocated, _| allocated == (1000, 256);
     cluster.until_pod_within(SHRUNK, "p", "its minimum", least).await?;
 
     let before = changes(&cluster).await?;

@@ -145,7 +145,7 @@ impl Cluster {
         });
         let pod = serde_json::from_value(pod)?;
         self.space.pods().create(&PostParams::default(), &pod).await?;
-        self.until_pod(name, "a guest that runs", |_, inside| inside.is_some()).await
+        self.until_pod(name, "a guest that runs", |_, online| online.is_some()).await
     }
 
     /// Moves a VM to another node, and returns once it runs there.
