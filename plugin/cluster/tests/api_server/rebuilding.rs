@@ -148,7 +148,12 @@ async fn play(plugin: &Plugin<'_>, seed: u64) -> History {
                 // Nobody ends its containers: it stays, and counts.
                 let grace =
                     DeleteParams { grace_period_seconds: Some(600), ..DeleteParams::default() };
-                plugin.space.pods().delete(&vm, &grace).await.unwrap();
+                let pods = plugin.space.pods();
+                pods.delete(&vm, &grace).await.unwrap();
+                // An API server whose cache does not show yet that the pod is bound gives it no time: it is gone at once.
+                if pods.get_opt(&vm).await.unwrap().is_none() {
+                    history.vms.remove(&vm);
+                }
             }
             (9, Some(vm)) if chance.below(2) == 0 => {
                 plugin.delete(&vm).await;
